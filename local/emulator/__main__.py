@@ -1,0 +1,73 @@
+"""`python -m local.emulator --port N`: MiniStack with the mends, on 127.0.0.1."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from local.emulator import environment, mends, upstream
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; one line on stderr when a setting is refused."""
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    data_dir = Path(tempfile.mkdtemp(prefix="charge-once-emulator-"))
+    settings = environment.build(
+        os.environ,
+        port=options.port,
+        region=options.region,
+        data_dir=data_dir,
+        auth=options.auth,
+        wait_scale=options.wait_scale,
+        async_retry_base_seconds=options.async_retry_base_seconds,
+        account_concurrency=options.account_concurrency,
+        mock_config=options.mock_config,
+    )
+    os.environ.clear()
+    os.environ.update(settings)
+    tempfile.tempdir = None  # look at TMPDIR again
+    try:
+        _serve(options)
+    finally:
+        shutil.rmtree(data_dir, ignore_errors=True)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    without = {mend.name for mend in mends.MENDS} if options.no_mends else set(options.without)
+    mends.apply({mend.name for mend in mends.MENDS} - without)
+    sys.argv = ["ministack"]
+    upstream.module("app").main()
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m local.emulator", description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1")
+    parser.add_argument("--region", default=environment.DEFAULT_REGION)
+    parser.add_argument("--auth", action="store_true", help="check signatures and function roles")
+    parser.add_argument(
+        "--wait-scale",
+        type=float,
+        default=1.0,
+        help="factor on Step Functions' retry and Wait sleeps; 0 leaves them out",
+    )
+    parser.add_argument(
+        "--async-retry-base-seconds",
+        type=float,
+        default=1.0,
+        help="wait before the first asynchronous Lambda retry (AWS: 60)",
+    )
+    parser.add_argument(
+        "--account-concurrency", type=int, default=0, help="Lambda invocations at once; 0: no limit"
+    )
+    parser.add_argument("--mock-config", type=Path, help="Step Functions mocked integrations")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="MEND", help="leave one mend out"
+    )
+    parser.add_argument("--no-mends", action="store_true", help="MiniStack as it is")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Mends of AWS Lambda."""
+
+import fcntl
+import os
+import struct
+import sys
+import tempfile
+import termios
+import time
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from local.emulator import upstream
+
+# What AWS's Python runtimes bring along; anything else must be in the function's own package.
+_RUNTIME_DISTRIBUTIONS = (
+    "awslambdaric",
+    "boto3",
+    "botocore",
+    "jmespath",
+    "python-dateutil",
+    "s3transfer",
+    "simplejson",
+    "six",
+    "snapshot-restore-py",
+    "urllib3",
+)
+
+_START_RUNTIME = """\
+import os, sys, threading, time
+sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]
+parent = os.getppid()
+def leave_with_the_emulator():
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+threading.Thread(target=leave_with_the_emulator, daemon=True).start()
+from awslambdaric.__main__ import main
+main(["awslambdaric", os.environ["_HANDLER"]])
+"""
+
+
+@cache
+def _runtime() -> Path:
+    """A folder with the `bootstrap` that runs AWS's runtime client, and the runtime's packages.
+
+    The packages stand in `packages/` as links, so that a function which forgot to list one of its
+    requirements fails here as it would on AWS, although this environment has it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="lambda-runtime-"))
+    packages = folder / "packages"
+    packages.mkdir()
+    for name in _RUNTIME_DISTRIBUTIONS:
+        distribution = metadata.distribution(name)
+        tops = {Path(file).parts[0] for file in distribution.files or () if ".." not in str(file)}
+        for top in tops - {"__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution.locate_file(top))))
+    start = folder / "start.py"
+    start.write_text(_START_RUNTIME)
+    bootstrap = folder / "bootstrap"
+    # -S: no site-packages of the environment that the emulator itself runs in.
+    bootstrap.write_text(
+        f"#!/bin/sh\nPYTHONPATH='{packages}' exec '{sys.executable}' -S '{start}'\n"
+    )
+    bootstrap.chmod(0o755)
+    return folder
+
+
+def _is_python(config: dict[str, Any]) -> bool:
+    return str(config.get("Runtime", "")).startswith("python")
+
+
+def run_python_under_awslambdaric(function_endpoint: str | None = None) -> None:
+    """A `python3.x` function runs under AWS's own runtime client and the real Runtime API.
+
+    Rule: a failed invocation reports the exception's class as `errorType`, a process that ends
+    `Runtime.ExitError`, a time-out `Sandbox.Timedout`.
+    https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html and
+    https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html
+
+    The interpreter is the emulator's own, whatever version the function asks for. Durable
+    functions stay with MiniStack's built-in runtime, since their context changes per call.
+
+    Args:
+        function_endpoint: AWS endpoint for the functions, when a proxy stands before the emulator.
+    """
+    lambda_svc = upstream.module("services.lambda_svc")
+    lambda_runtime = upstream.module("core.lambda_runtime")
+
+    worker_of_runtime_api = lambda_runtime.ProvidedWorker
+
+    def spawn(original: Any, worker: Any, init_timeout: float | None = None) -> None:
+        if _is_python(worker.config):
+            code = Path(lambda_svc._provided_runtime_code_dir(worker.code_zip))
+            # A link is never open for writing, so no racing exec finds its text file busy.
+            with lambda_svc._provided_code_lock:
+                if not (code / "bootstrap").is_symlink():
+                    (code / "bootstrap").unlink(missing_ok=True)
+                    (code / "bootstrap").symlink_to(_runtime() / "bootstrap")
+        original(worker, init_timeout)
+
+    def worker_class(original: Any, config: dict[str, Any]) -> Any:
+        return worker_of_runtime_api if _is_python(config) else original(config)
+
+    def execute_warm(original: Any, func: dict[str, Any], event: Any, request_id: str) -> Any:
+        durable = lambda_svc._durable_ctx.get()
+        if durable or not _is_python(func.get("config") or func):
+            return original(func, event, request_id)
+        return lambda_svc._execute_function_provided_warm(func, event, request_id)
+
+    def environment(original: Any, config: dict[str, Any], code: str, port: int) -> dict[str, str]:
+        complete: dict[str, str] = original(config, code, port)
+        if not _is_python(config):
+            return complete
+        log_group = (config.get("LoggingConfig") or {}).get("LogGroup")
+        name = config.get("FunctionName", "")
+        # Only what MiniStack added to its own environment, and what Lambda defines: a function
+        # must not come to depend on the shell from which the emulator was started.
+        kept = {key: value for key, value in complete.items() if os.environ.get(key) != value}
+        for key in os.environ.keys() & complete.keys():
+            if key in ("PATH", "TMPDIR", "NO_PROXY", "no_proxy") or key.startswith("AWS_"):
+                kept[key] = complete[key]
+        kept |= {
+            "AWS_EXECUTION_ENV": f"AWS_Lambda_{config['Runtime']}",
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            "AWS_LAMBDA_LOG_GROUP_NAME": log_group or f"/aws/lambda/{name}",
+            "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+        }
+        kept |= lambda_svc._runtime_env_vars(config)
+        if function_endpoint:
+            kept["AWS_ENDPOINT_URL"] = function_endpoint
+        return kept
+
+    upstream.wrap(worker_of_runtime_api, "_spawn", spawn)
+    upstream.wrap(lambda_runtime, "_worker_class_for", worker_class)
+    upstream.wrap(lambda_svc, "_execute_function_warm", execute_warm)
+    upstream.wrap(lambda_svc, "_provided_worker_env", environment)
+
+
+def answer_the_runtime_at_once() -> None:
+    """An invocation costs what the handler costs, not 50 ms more.
+
+    The Runtime API of MiniStack answers in two small packets (Nagle's algorithm holds the second
+    one back), and a handler that logs nothing is waited for another 50 ms in case it still does.
+    AWS's client flushes its output before it posts the result, so everything is in the pipe by
+    then: wait until the pipe is empty, and no longer.
+    """
+    lambda_runtime = upstream.module("core.lambda_runtime")
+    worker_class = lambda_runtime.ProvidedWorker
+
+    def handler_class(original: Any, *args: Any) -> Any:
+        handler = original(*args)
+        handler.disable_nagle_algorithm = True
+        return handler
+
+    def drain(original: Any, worker: Any, **waits: float) -> str:
+        if not isinstance(worker, worker_class):
+            return str(original(worker, **waits))
+        deadline = time.monotonic() + 0.25
+        while _bytes_waiting(worker._proc) and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        # The reader has the bytes; give it its turn to hand the lines over.
+        time.sleep(0.001)
+        return str(worker._drain_stderr())
+
+    upstream.wrap(worker_class, "_build_handler_class", handler_class)
+    upstream.wrap(worker_class, "_drain_stderr_bounded", drain)
+
+
+def _bytes_waiting(process: Any) -> int:
+    """How much of a child's output stands unread in its pipe; 0 when the child is gone."""
+    try:
+        answer = fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, bytes(4))
+    except (AttributeError, OSError, ValueError):
+        return 0
+    return int(struct.unpack("i", answer)[0])
+
+
+def give_function_urls_a_reachable_name() -> None:
+    """A Function URL can be called by whoever is given it, inside and outside of a function.
+
+    Rule: `!GetAtt X.FunctionUrl` is an address that works.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-lambda-url.html
+    MiniStack names `https://<id>.lambda-url.<region>.on.aws/`, which resolves nowhere, and serves
+    `/_aws/lambda-url/<id>/`.
+    """
+    lambda_svc = upstream.module("services.lambda_svc")
+    prefix = f"{os.environ['AWS_ENDPOINT_URL']}/_aws/lambda-url/"
+
+    def create(original: Any, name: str, data: dict[str, Any], qualifier: str | None) -> Any:
+        status, headers, body = original(name, data, qualifier)
+        if status != 201:
+            return status, headers, body
+        config = lambda_svc._function_urls[lambda_svc._url_config_key(name, qualifier)]
+        config["FunctionUrl"] = f"{prefix}{url_id(None, config['FunctionUrl'])}/"
+        return lambda_svc.json_response(config, status=201)
+
+    def url_id(_original: Any, url: str) -> str:
+        if url.startswith(prefix):
+            return url.removeprefix(prefix).rstrip("/")
+        return url.split("://", 1)[-1].split(".", 1)[0]
+
+    upstream.wrap(lambda_svc, "_create_function_url_config", create)
+    upstream.wrap(lambda_svc, "_function_url_id", url_id)

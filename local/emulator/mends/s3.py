@@ -1,0 +1,35 @@
+"""Mends of Amazon S3."""
+
+import contextvars
+import json
+from typing import Any
+
+from local.emulator import upstream
+
+_version_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("version_id", default=None)
+
+
+def name_the_version_in_events() -> None:
+    """`detail.object["version-id"]` names the version on a versioned bucket.
+
+    Rule: EventBridge event message structure, field `version-id`: "the version ID of the object,
+    if the bucket is versioning-enabled". https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
+    """
+    s3 = upstream.module("services.s3")
+    eventbridge = upstream.module("services.eventbridge")
+
+    def fire(original: Any, *args: Any, **kwargs: Any) -> None:
+        # A thread of its own runs each event, in a context of its own: nothing leaks.
+        _version_id.set(kwargs.get("version_id"))
+        original(*args, **kwargs)
+
+    def dispatch(original: Any, event: dict[str, Any], *args: Any) -> None:
+        version_id = _version_id.get()
+        if version_id and event.get("Source") == "aws.s3":
+            detail = json.loads(event["Detail"])
+            detail["object"]["version-id"] = version_id
+            event = {**event, "Detail": json.dumps(detail)}
+        original(event, *args)
+
+    upstream.wrap(s3, "_fire_s3_event", fire)
+    upstream.wrap(eventbridge, "_dispatch_event", dispatch)
