@@ -1,0 +1,1 @@
+"""Backstop: gives executions that no Catch could see to the failure queue."""

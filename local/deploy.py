@@ -1,0 +1,107 @@
+"""`sam build` and `sam deploy` of the real template, onto the emulator."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+from local.errors import CommandError
+from local.paths import PROJECT, TEMPLATE, state_folder
+from local.processes import clean_environment, tool
+from local.stack import LOCAL_REGION, LOCAL_STACK, Stack, client
+
+ARTIFACTS_BUCKET = "charge-once-artifacts"
+_CONFIGURATION = ("--config-file", str(PROJECT / "samconfig.toml"), "--config-env", "local")
+SUPPORTED_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
+
+
+def local_parameters() -> dict[str, str]:
+    """The template parameters of a local run: everything in which it differs from AWS."""
+    version = sys.version_info[:2]
+    if version not in SUPPORTED_PYTHONS:
+        supported = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED_PYTHONS)
+        raise CommandError(
+            f"Python {version[0]}.{version[1]} is no Lambda runtime of the template: "
+            f"use one of {supported}, for example `make local PYTHON=python3.13`."
+        )
+    machine = platform.machine().lower()
+    return {
+        # The functions run on this machine's Python and processor.
+        "PythonVersion": f"python{version[0]}.{version[1]}",
+        "Architecture": "arm64" if machine in {"arm64", "aarch64"} else "x86_64",
+        # Rehearsals are what a local run is for.
+        "FaultInjection": "on",
+        # A local ledger is thrown away with the emulator.
+        "Protection": "off",
+        # Shorter, so that a time-out is seen in seconds; in the same order as on AWS.
+        "ProviderTimeoutSeconds": "3",
+        "ChargeTimeoutSeconds": "12",
+        "GraceMinutes": "1",
+    }
+
+
+def build(parameters: dict[str, str]) -> None:
+    """Build the functions. Cached: unchanged ones, and their requirements, are not built again."""
+    folder = state_folder()
+    _sam(
+        "build",
+        *("--template-file", str(TEMPLATE)),
+        *("--build-dir", str(folder / "build")),
+        *("--cache-dir", str(folder / "cache")),
+        *("--base-dir", str(PROJECT)),
+        "--cached",
+        "--parallel",
+        *_overrides(parameters),
+    )
+
+
+def deploy(endpoint: str, parameters: dict[str, str]) -> Stack:
+    """Deploy what `build` made to the emulator at `endpoint`."""
+    client("s3", LOCAL_REGION, endpoint).create_bucket(Bucket=ARTIFACTS_BUCKET)
+    _sam(
+        "deploy",
+        *("--template-file", str(state_folder() / "build" / "template.yaml")),
+        *_overrides(parameters),
+        endpoint=endpoint,
+    )
+    cloudformation = client("cloudformation", LOCAL_REGION, endpoint)
+    description = cloudformation.describe_stacks(StackName=LOCAL_STACK)["Stacks"][0]
+    return Stack(
+        name=LOCAL_STACK,
+        region=LOCAL_REGION,
+        endpoint=endpoint,
+        outputs={item["OutputKey"]: item["OutputValue"] for item in description["Outputs"]},
+    )
+
+
+def _overrides(parameters: dict[str, str]) -> list[str]:
+    return ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())]
+
+
+def _sam(command: str, *arguments: str, endpoint: str | None = None) -> None:
+    """Run a sam command quietly; on failure raise CommandError with the end of what it said."""
+    environment = clean_environment() | {
+        "SAM_CLI_TELEMETRY": "0",
+        # Its own folder, so that a read-only home does not matter.
+        "__SAM_CLI_APP_DIR": str(state_folder() / "sam"),
+        # The emulator is done at once; AWS is polled every 5 s.
+        "SAM_CLI_POLL_DELAY": "0.2",
+    }
+    if endpoint is not None:
+        environment["AWS_ENDPOINT_URL"] = endpoint
+    result = subprocess.run(
+        [tool("sam"), command, *arguments, *_CONFIGURATION],
+        cwd=PROJECT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    log = state_folder() / "logs" / f"sam-{command}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(result.stdout + result.stderr)
+    if result.returncode != 0:
+        tail = "\n".join((result.stdout + result.stderr).strip().splitlines()[-20:])
+        raise CommandError(f"sam {command} failed (all of it in {log}):\n{tail}")

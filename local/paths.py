@@ -1,0 +1,19 @@
+"""Where the project and the local run keep their files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+TEMPLATE = PROJECT / "template.yaml"
+DEFINITION = PROJECT / "statemachine" / "charge_order.asl.json"
+SAMPLE_ORDER = PROJECT / "local" / "sample_order.json"
+
+#: Moves everything that a local run leaves behind, so that several stacks can live side by side.
+STATE_VARIABLE = "CHARGE_ONCE_STATE"
+
+
+def state_folder() -> Path:
+    """The folder of this local run: logs, built functions, and the file that describes it."""
+    return Path(os.environ.get(STATE_VARIABLE) or PROJECT / ".local").resolve()

@@ -1,0 +1,167 @@
+"""The local run's background processes: start, wait, stop, leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+import psutil
+
+from local.emulator.environment import credentials
+from local.emulator.server import wait_for
+from local.errors import CommandError
+from local.paths import PROJECT, STATE_VARIABLE, state_folder
+from local.stack import LOCAL_REGION
+
+#: A polite SIGTERM is given this long before SIGKILL: the emulator needs 2 s to end its workers.
+STOP_SECONDS = 6
+#: Each starts in about a second; a machine busy with something else gets far more.
+START_SECONDS = 60
+
+
+def clean_environment() -> dict[str, str]:
+    """The shell's environment without anything that names an AWS account.
+
+    Children inherit the state folder's name, by which `stop_all` finds them again.
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("AWS_") and name not in {"PYTHONPATH", "PYTHONHOME"}
+    }
+    tools = str(Path(sys.executable).parent)
+    return (
+        environment
+        | credentials(LOCAL_REGION)
+        | {
+            "PATH": f"{tools}{os.pathsep}{environment.get('PATH', os.defpath)}",
+            STATE_VARIABLE: str(state_folder()),
+        }
+    )
+
+
+def free_port(preferred: int) -> int:
+    """`preferred` when nothing listens there, else a free one that the system picks."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            # As servers do: a connection of the last run in TIME_WAIT does not make a port busy.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise CommandError("No free port on 127.0.0.1.")
+
+
+def start(name: str, arguments: list[str], environment: Mapping[str, str]) -> psutil.Process:
+    """Start a background process in a session of its own; its output goes to logs/NAME.log."""
+    logs = state_folder() / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with (logs / f"{name}.log").open("wb") as log:
+        child = subprocess.Popen(
+            arguments,
+            cwd=PROJECT,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return psutil.Process(child.pid)
+
+
+def wait_until(condition: Callable[[], bool], name: str, process: psutil.Process) -> None:
+    """Wait until `condition` holds for the background process `name`.
+
+    Raises CommandError with the end of its log when it dies first, or after START_SECONDS.
+    """
+
+    def settled() -> bool:
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            raise CommandError(f"{name} ended while starting:\n{log_tail(name)}")
+        return condition()
+
+    try:
+        wait_for(settled, START_SECONDS)
+    except TimeoutError:
+        raise CommandError(
+            f"{name} did not answer in {START_SECONDS} s:\n{log_tail(name)}"
+        ) from None
+
+
+def answers(url: str) -> bool:
+    """Whether an HTTP server answers at `url`, with any status below 500."""
+    try:
+        # trust_env=False: a proxy of the shell must not stand between us and loopback.
+        return httpx.get(url, timeout=5, trust_env=False).status_code < 500
+    except httpx.HTTPError:
+        return False
+
+
+def log_tail(name: str, lines: int = 15) -> str:
+    """The last lines of a background process's log."""
+    path = state_folder() / "logs" / f"{name}.log"
+    if not path.exists():
+        return ""
+    return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+
+
+def running() -> list[psutil.Process]:
+    """Every process of this local run, found by the state folder in its environment.
+
+    Reliable where a pid file is not: after a crash, and for grandchildren whose parent is gone.
+    """
+    mine = str(state_folder())
+    ancestors = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    found = []
+    for process in psutil.process_iter():
+        try:
+            belongs = process.environ().get(STATE_VARIABLE) == mine
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        # Only session members of something that `start` made: the shell that exports the
+        # variable and the command it runs have it too.
+        if belongs and process.pid not in ancestors and os.getsid(process.pid) != os.getsid(0):
+            found.append(process)
+    return found
+
+
+def stop_all() -> int:
+    """Stop every process of this local run. Gives how many there were."""
+    stopped = 0
+    # Again, until none is found: a worker may be born while its siblings end.
+    while processes := running():
+        stopped += len(processes)
+        for process in processes:
+            _quietly(process.terminate)
+        _, alive = psutil.wait_procs(processes, timeout=STOP_SECONDS)
+        for process in alive:
+            _quietly(process.kill)
+        psutil.wait_procs(alive, timeout=STOP_SECONDS)
+    return stopped
+
+
+def _quietly(action: Callable[[], None]) -> None:
+    try:
+        action()
+    except psutil.NoSuchProcess:
+        return
+
+
+def tool(name: str) -> str:
+    """The path of a program that was installed beside this Python, or that the PATH knows.
+
+    Raises CommandError when it is missing.
+    """
+    path = Path(sys.executable).parent / name
+    found = str(path) if path.exists() else shutil.which(name)
+    if found is None:
+        raise CommandError(f"{name} is missing: run `make install`.")
+    return found

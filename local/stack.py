@@ -1,0 +1,154 @@
+"""A deployed stack, on this machine or on AWS, and the clients that reach it."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.errors import CommandError
+from local.paths import state_folder
+
+#: The local stack's own name, region and throw-away credentials, whatever the shell holds.
+LOCAL_STACK = "charge-once"
+LOCAL_REGION = "us-east-1"
+LOCAL_CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+
+STACK_FILE = "stack.json"
+
+
+def require_loopback(url: str) -> str:
+    """Return `url` when its host is this machine.
+
+    Raises CommandError otherwise: a local run must never reach a real AWS account.
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if not is_loopback:
+        raise CommandError(f"{url} is not a loopback address: a local run talks to nothing else.")
+    return url
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What the other commands need to know of a stack.
+
+    `endpoint` is the emulator's address, and None on AWS. `outputs` are the template's outputs.
+    """
+
+    name: str
+    region: str
+    endpoint: str | None
+    outputs: dict[str, str]
+    engine: str = "ministack"
+    console_url: str | None = None
+    page_url: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client for `service`, made once. Local ones can only reach loopback."""
+        return client(service, self.region, self.endpoint)
+
+    @property
+    def bucket(self) -> str:
+        return self.outputs["OrderBucket"]
+
+    @property
+    def table(self) -> str:
+        return self.outputs["LedgerTable"]
+
+    @property
+    def failure_queue_url(self) -> str:
+        return self.outputs["FailureQueueUrl"]
+
+    @property
+    def state_machine_arn(self) -> str:
+        return self.outputs["StateMachineArn"]
+
+    @property
+    def provider_url(self) -> str:
+        return self.outputs["ProviderUrl"].rstrip("/")
+
+    @property
+    def fault_table(self) -> str:
+        """Raises CommandError where the stack was deployed without fault injection."""
+        try:
+            return self.outputs["FaultTable"]
+        except KeyError:
+            raise CommandError(
+                "This stack was deployed with FaultInjection=off: it takes no faults."
+            ) from None
+
+    def status(self) -> dict[str, Any]:
+        """The document that `status --json` prints."""
+        return {
+            "endpoint": self.endpoint,
+            "region": self.region,
+            "bucket": self.bucket,
+            "table": self.table,
+            "failure_queue_url": self.failure_queue_url,
+            "state_machine_arn": self.state_machine_arn,
+            "provider_url": self.provider_url,
+            "page_url": self.page_url,
+            "console_url": self.console_url,
+            "engine": self.engine,
+            "versions": self.versions,
+        }
+
+
+@functools.cache
+def client(service: str, region: str, endpoint: str | None) -> Any:
+    """A boto3 client, made once. With an `endpoint`, it holds throw-away credentials only."""
+    config = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=64)
+    if endpoint is None:
+        return boto3.Session(region_name=region).client(service, config=config)
+    # A session of its own: nothing of ~/.aws or the shell can slip in.
+    session = boto3.Session(region_name=region, **LOCAL_CREDENTIALS)
+    config = config.merge(Config(s3={"addressing_style": "path"}))
+    return session.client(service, endpoint_url=require_loopback(endpoint), config=config)
+
+
+def save(stack: Stack) -> None:
+    """Write down the local stack for the other commands."""
+    path = state_folder() / STACK_FILE
+    path.write_text(json.dumps(asdict(stack), indent=2) + "\n")
+
+
+def load_local() -> Stack:
+    """The local stack. Raises CommandError when none is up."""
+    try:
+        return Stack(**json.loads((state_folder() / STACK_FILE).read_text()))
+    except FileNotFoundError:
+        raise CommandError("No local stack is up: start one with `make up`.") from None
+
+
+def load_aws(name: str, region: str | None = None) -> Stack:
+    """The stack `name` on AWS, with the shell's own credentials.
+
+    Raises CommandError when it cannot be described.
+    """
+    session = boto3.Session(region_name=region)
+    try:
+        client = session.client("cloudformation")
+        description = client.describe_stacks(StackName=name)["Stacks"][0]
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"Stack {name} on AWS cannot be described: {error}") from error
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in description.get("Outputs", [])}
+    return Stack(
+        name=name,
+        region=session.region_name,
+        endpoint=None,
+        outputs=outputs,
+        engine="aws",
+        console_url=outputs.get("ConsoleUrl"),
+    )
