@@ -1,0 +1,1 @@
+"""Charges one order at the payment provider: once, however often it is called."""
