@@ -50,8 +50,9 @@ class SqliteStore:
             self._connection.executescript(_SCHEMA)
 
     def close(self) -> None:
-        """Give the file back."""
-        self._connection.close()
+        """Give the file back, once the write under way has ended."""
+        with self._lock:
+            self._connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
