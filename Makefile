@@ -1,0 +1,78 @@
+# Everything starts here. `make help` lists the targets; each is thin over `python -m local`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+LOCAL := $(BIN)/python -m local
+INSTALLED := .venv/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-22s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- set-up: runs by itself, once, and again only when the pinned requirements change
+
+install: $(INSTALLED) ## Create .venv and install the pinned requirements
+
+$(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("charge-once needs Python 3.11 to 3.14 and $(PYTHON) is %d.%d: name another, for example: make PYTHON=python3.13" % v)'
+	@echo "Installing the pinned requirements into .venv (once) ..." >&2
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/bootstrap.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/dev.txt
+	@touch $@
+
+lock: ## Pin the newest allowed versions of all requirements again
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes requirements/dev.in -o requirements/dev.txt
+	echo uv | $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes - -o requirements/bootstrap.txt
+
+# ---- the local stack
+
+local: $(INSTALLED) ## Start the stack, settle a sample order, serve until Ctrl-C
+	@$(LOCAL) local $(ARGS)
+
+up: $(INSTALLED) ## Start the stack in the background
+	@$(LOCAL) up $(ARGS)
+
+down: $(INSTALLED) ## Stop the stack and leave no process behind
+	@$(LOCAL) down $(ARGS)
+
+order: $(INSTALLED) ## Drop an order and follow it: make order ARGS="--amount 5.00 --currency EUR"
+	@$(LOCAL) order $(ARGS)
+
+ledger: $(INSTALLED) ## Show our ledger's records
+	@$(LOCAL) ledger $(ARGS)
+
+executions: $(INSTALLED) ## Show executions with their paths
+	@$(LOCAL) executions $(ARGS)
+
+replay: $(INSTALLED) ## Replay orders from the failure queue: make replay ARGS=--all
+	@$(LOCAL) replay $(ARGS)
+
+# ---- checks
+
+test: $(INSTALLED) ## Run all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: $(INSTALLED) ## Check style, types, the template and the state machine
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/sam validate --lint --template template.yaml --region us-east-1
+
+# ---- AWS
+
+ENV ?= dev
+GUIDED = $(if $(wildcard .local/deployed-$(ENV)),,--guided)
+
+deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=dev (guided the first time)
+	$(BIN)/sam build --cached --parallel
+	$(BIN)/sam deploy --config-env $(ENV) $(GUIDED)
+	@mkdir -p .local && touch .local/deployed-$(ENV)
+
+delete: $(INSTALLED) ## Delete the stack from AWS: make delete ENV=dev
+	@$(BIN)/python -m local delete --environment $(ENV) $(ARGS)
+
+.PHONY: help install lock local up down order ledger executions replay test lint deploy delete

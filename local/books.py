@@ -1,0 +1,225 @@
+"""Reading what there is to see: the ledger, the provider's charges, executions, the queue.
+
+Everything is paged inside and comes as plain JSON values; integers stay integers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import boto3.dynamodb.types
+from botocore.exceptions import ClientError
+
+from local.errors import CommandError
+from local.provider_api import ProviderApi
+from local.stack import Stack
+
+Json = dict[str, Any]
+
+_deserialize = boto3.dynamodb.types.TypeDeserializer().deserialize
+
+#: How long a message stays hidden from others while we read the whole queue.
+PEEK_SECONDS = 10
+#: Another reader may hold messages for PEEK_SECONDS; after three times that, something is wrong.
+PEEK_PATIENCE_SECONDS = 30
+
+
+def plain_record(item: Json) -> Json:
+    """A ledger record in plain JSON values, from DynamoDB's typed form."""
+    record = {name: _deserialize(value) for name, value in item.items()}
+    return {
+        name: int(value) if isinstance(value, Decimal) else value for name, value in record.items()
+    }
+
+
+def record(stack: Stack, idempotency_key: str) -> Json | None:
+    """The ledger's record under this key, read consistently, or None."""
+    answer = stack.client("dynamodb").get_item(
+        TableName=stack.table, Key={"pk": {"S": idempotency_key}}, ConsistentRead=True
+    )
+    return plain_record(answer["Item"]) if "Item" in answer else None
+
+
+def records(stack: Stack) -> Iterator[Json]:
+    """Every record of the ledger, in no order."""
+    pages = stack.client("dynamodb").get_paginator("scan").paginate(TableName=stack.table)
+    for page in pages:
+        yield from map(plain_record, page["Items"])
+
+
+def charges(stack: Stack, reference: str | None = None) -> Iterator[Json]:
+    """The provider's charges, oldest first; only those with this reference if one is given."""
+    with ProviderApi.of(stack) as provider:
+        yield from provider.charges(reference)
+
+
+# ---------------------------------------------------------------- executions
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution: its input, and what its history tells."""
+
+    arn: str
+    status: str
+    input: Json
+    error: str | None
+    path: list[str]
+    events: list[Json]
+
+    def summary(self) -> Json:
+        """The item shape of the command-line contract."""
+        return {"arn": self.arn, "status": self.status, "path": self.path, "error": self.error}
+
+
+def execution(stack: Stack, arn: str) -> Execution:
+    """One execution with its history. Raises CommandError when it does not exist."""
+    client = stack.client("stepfunctions")
+    try:
+        description = client.describe_execution(executionArn=arn)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in {"ExecutionDoesNotExist", "InvalidArn"}:
+            raise CommandError(f"There is no execution {arn}.") from error
+        raise
+    pages = client.get_paginator("get_execution_history").paginate(executionArn=arn)
+    events = [event for page in pages for event in page["events"]]
+    return Execution(
+        arn=arn,
+        status=description["status"],
+        input=json.loads(description["input"]),
+        error=description.get("error"),
+        path=[
+            event["stateEnteredEventDetails"]["name"]
+            for event in events
+            if "stateEnteredEventDetails" in event
+        ],
+        events=events,
+    )
+
+
+def execution_arns(stack: Stack, since: float | None = None) -> Iterator[str]:
+    """Every execution of the state machine, newest first; down to `since` (epoch seconds)."""
+    pages = (
+        stack.client("stepfunctions")
+        .get_paginator("list_executions")
+        .paginate(stateMachineArn=stack.state_machine_arn)
+    )
+    for page in pages:
+        for item in page["executions"]:
+            if since is not None and item["startDate"].timestamp() < since:
+                return
+            yield item["executionArn"]
+
+
+# ---------------------------------------------------------------- the failure queue
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of the failure queue. `receipt` lets it be deleted or shown again."""
+
+    message_id: str
+    receipt: str
+    body: Json
+    attributes: dict[str, str]
+
+    @property
+    def idempotency_key(self) -> str | None:
+        key = self.body.get("idempotency_key")
+        return key if isinstance(key, str) else None
+
+    @property
+    def error(self) -> str:
+        return self.attributes.get("error", "unknown")
+
+    def summary(self) -> Json:
+        """What `queue --json` prints of it."""
+        return {
+            "message_id": self.message_id,
+            "idempotency_key": self.idempotency_key,
+            "error": self.error,
+            **{name: self.body.get(name) for name in ("execution", "order")},
+            "cause": self.body.get("error"),
+        }
+
+
+def take_messages(stack: Stack, hide_seconds: int = PEEK_SECONDS) -> list[Message]:
+    """Every message of the failure queue, hidden from others for `hide_seconds`.
+
+    Waits for those that another reader holds. Raises CommandError when they do not come back.
+    The caller gives them back with `give_back`, or deletes them.
+    """
+    client = stack.client("sqs")
+    url = stack.failure_queue_url
+    taken: dict[str, Message] = {}
+    deadline = time.monotonic() + PEEK_PATIENCE_SECONDS
+    while True:
+        answer = client.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            VisibilityTimeout=hide_seconds,
+            # On AWS a short poll asks only some of the queue's servers.
+            WaitTimeSeconds=1 if stack.endpoint is None else 0,
+            MessageAttributeNames=["All"],
+        )
+        for item in answer.get("Messages", []):
+            taken[item["MessageId"]] = _message(item)
+        if not answer.get("Messages") and len(taken) >= _depth(stack):
+            return list(taken.values())
+        if time.monotonic() > deadline:
+            give_back(stack, list(taken.values()))
+            raise CommandError(
+                f"{_depth(stack) - len(taken)} messages of the failure queue are held by another "
+                f"reader: try again in a minute."
+            )
+
+
+def give_back(stack: Stack, messages: list[Message]) -> None:
+    """Make taken messages visible again at once."""
+    for message in messages:
+        stack.client("sqs").change_message_visibility(
+            QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt, VisibilityTimeout=0
+        )
+
+
+def messages(stack: Stack) -> list[Message]:
+    """Every message of the failure queue, left where it is."""
+    taken = take_messages(stack)
+    give_back(stack, taken)
+    return taken
+
+
+def delete_message(stack: Stack, message: Message) -> None:
+    """Remove a message for good."""
+    stack.client("sqs").delete_message(
+        QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt
+    )
+
+
+def _message(item: Json) -> Message:
+    try:
+        body = json.loads(item["Body"])
+    except ValueError:
+        body = None
+    return Message(
+        message_id=item["MessageId"],
+        receipt=item["ReceiptHandle"],
+        # Somebody else's message is shown, not lost.
+        body=body if isinstance(body, dict) else {"error": item["Body"]},
+        attributes={
+            name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()
+        },
+    )
+
+
+def _depth(stack: Stack) -> int:
+    counters = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+    attributes = stack.client("sqs").get_queue_attributes(
+        QueueUrl=stack.failure_queue_url, AttributeNames=list(counters)
+    )["Attributes"]
+    return sum(int(attributes[name]) for name in counters)

@@ -1,0 +1,233 @@
+"""Every command of `python -m local`. Thin: each parses, makes one call, prints.
+
+With --json exactly one JSON document goes to stdout; all else goes to stderr. Exit status 0: the
+document was produced, outcomes are in it; 1: the command failed; 2: wrong usage.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from local import books, faults, lifecycle, orders, show, stack
+from local.errors import CommandError
+from local.progress import errors, output, step
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="charge-once on this machine, or with --stack NAME the same commands on AWS.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+OnAws = Annotated[
+    str | None,
+    typer.Option("--stack", metavar="NAME", help="A stack on AWS instead of the local one."),
+]
+
+
+def main() -> None:
+    """Run the command line; a CommandError becomes one clear line and exit status 1."""
+    # A polite end counts as Ctrl-C, so that both leave a clean state.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        app()
+    except CommandError as error:
+        errors.print(f"[red]Error:[/] {show.plain(str(error))}")
+        sys.exit(1)
+
+
+def chosen(name: str | None) -> stack.Stack:
+    """The stack that a command works on."""
+    return stack.load_local() if name is None else stack.load_aws(name)
+
+
+def document(value: Any) -> None:
+    """Print `value` as the one document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+# ---------------------------------------------------------------- the stack's life
+
+
+@app.command()
+def local() -> None:
+    """Start the stack, settle a sample order, and serve until Ctrl-C."""
+    started_here = lifecycle.healthy() is None
+    running = lifecycle.up()
+    try:
+        with step("Drop the sample order"):
+            settled = orders.follow(running, orders.fresh_object_key(), orders.order_body(None, {}))
+        show.order(settled)
+        show.addresses(running)
+        if started_here:
+            output.print("\nServing until Ctrl-C.")
+            signal.pause()
+    except KeyboardInterrupt:
+        output.print()
+    finally:
+        if started_here:
+            with step("Stop the stack"):
+                lifecycle.down()
+
+
+@app.command()
+def up(as_json: AsJson = False) -> None:
+    """Start the stack in the background; harmless when it is up already."""
+    running = lifecycle.up()
+    if as_json:
+        document(running.status())
+    else:
+        show.addresses(running)
+
+
+@app.command()
+def down(as_json: AsJson = False) -> None:
+    """Stop the stack and leave no process behind."""
+    with step("Stop the stack"):
+        stopped = lifecycle.down()
+    if as_json:
+        document({"stopped": stopped})
+    elif not stopped:
+        output.print("Nothing was running.")
+
+
+@app.command()
+def status(as_json: AsJson = False, on_aws: OnAws = None) -> None:
+    """Where everything is: addresses, names, versions."""
+    found = chosen(on_aws)
+    if on_aws is None and lifecycle.healthy() is None:
+        raise CommandError("The local stack does not answer: start it again with `make up`.")
+    if as_json:
+        document(found.status())
+    else:
+        show.table([found.status()], sideways=True)
+
+
+# ---------------------------------------------------------------- orders
+
+
+@app.command()
+def order(
+    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False)] = None,
+    object_key: Annotated[str | None, typer.Option(help="Default: a fresh one.")] = None,
+    amount: Annotated[str | None, typer.Option(help='Decimal, such as "19.99".')] = None,
+    currency: Annotated[str | None, typer.Option(help="ISO 4217, such as EUR.")] = None,
+    payment_method: Annotated[
+        str | None, typer.Option(help="tok_visa, tok_declined or tok_insufficient_funds.")
+    ] = None,
+    deliver: Annotated[int, typer.Option(min=1, help="Deliveries of the event in all.")] = 1,
+    concurrently: Annotated[
+        bool, typer.Option("--concurrently", help="Send the repeats at once.")
+    ] = False,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:TIMES]", help=f"One of {', '.join(faults.NAMES)}."),
+    ] = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for the executions to end.")
+    ] = False,
+    as_json: AsJson = False,
+    on_aws: OnAws = None,
+) -> None:
+    """Drop an order and follow it to its end.
+
+    Examples:
+      order --amount 5.00 --currency JPY
+      order --deliver 8 --concurrently
+      order --fault function.exit_after_charge:1
+      order --fault provider.unavailable:99
+    """
+    try:
+        armed = [faults.Fault.parse(text) for text in fault or []]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--fault") from error
+    body = orders.order_body(
+        file.read_bytes() if file else None,
+        {"amount": amount, "currency": currency, "payment_method": payment_method},
+    )
+    target = chosen(on_aws)
+    key = object_key if object_key is not None else orders.fresh_object_key()
+    with step(f"Order {key}"):
+        result = orders.follow(
+            target,
+            key,
+            body,
+            times=deliver,
+            concurrently=concurrently,
+            armed=armed,
+            wait=not no_wait,
+        )
+    document(result) if as_json else show.order(result)
+
+
+@app.command(name="faults")
+def faults_(
+    clear: Annotated[bool, typer.Option("--clear", help="Disarm every fault.")] = False,
+    as_json: AsJson = False,
+    on_aws: OnAws = None,
+) -> None:
+    """List the armed faults, or clear them."""
+    target = chosen(on_aws)
+    if clear:
+        faults.clear(target)
+    armed = faults.armed(target)
+    document({"faults": armed}) if as_json else show.table(armed, empty="No fault is armed.")
+
+
+@app.command()
+def stop(
+    execution: Annotated[str, typer.Option(help="The execution's ARN.")],
+    as_json: AsJson = False,
+    on_aws: OnAws = None,
+) -> None:
+    """Stop an execution, as an operator would in the console."""
+    target = chosen(on_aws)
+    books.execution(target, execution)  # says clearly when there is none
+    target.client("stepfunctions").stop_execution(executionArn=execution)
+    orders.wait_for_end(target, execution)
+    stopped = books.execution(target, execution).summary()
+    document(stopped) if as_json else show.executions([stopped])
+
+
+# ---------------------------------------------------------------- the books
+
+
+@app.command()
+def ledger(as_json: AsJson = False, on_aws: OnAws = None) -> None:
+    """Our ledger's records."""
+    found = list(books.records(chosen(on_aws)))
+    document({"records": found}) if as_json else show.ledger(found)
+
+
+@app.command()
+def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
+    """The provider's charges."""
+    found = [orders.contract_charge(charge) for charge in books.charges(chosen(on_aws))]
+    if as_json:
+        document({"charges": found})
+    else:
+        show.table(found, empty="The provider has no charges.")
+
+
+@app.command()
+def queue(as_json: AsJson = False, on_aws: OnAws = None) -> None:
+    """The failure queue's messages, left where they are."""
+    found = [message.summary() for message in books.messages(chosen(on_aws))]
+    document({"messages": found}) if as_json else show.queue(found)
+
+
+@app.command()
+def executions(as_json: AsJson = False, on_aws: OnAws = None) -> None:
+    """The state machine's executions, newest first, with their paths through the states."""
+    target = chosen(on_aws)
+    found = [books.execution(target, arn).summary() for arn in books.execution_arns(target)]
+    document({"executions": found}) if as_json else show.executions(found)

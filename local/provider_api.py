@@ -1,0 +1,87 @@
+"""The provider's API as an operator uses it: reading its books, and arming faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import httpx
+
+from local.errors import CommandError
+from local.stack import Stack, require_loopback
+
+Json = dict[str, Any]
+
+#: Above the charge function's patience: a person waits longer than a machine.
+TIMEOUT_SECONDS = 30
+PAGE = 100
+
+
+class ProviderApi:
+    """A client of the provider of one stack. Use it as a context manager."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._http = httpx.Client(
+            base_url=url,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+        )
+
+    @classmethod
+    def of(cls, stack: Stack) -> ProviderApi:
+        """The provider of `stack`, with the API key from its secret."""
+        if stack.endpoint is not None:
+            require_loopback(stack.provider_url)
+        secret = stack.client("secretsmanager").get_secret_value(
+            SecretId=stack.outputs["ProviderSecretArn"]
+        )
+        return cls(stack.provider_url, secret["SecretString"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def charges(self, reference: str | None = None) -> Iterator[Json]:
+        """Charges oldest first, page by page; only those with `reference` if one is given."""
+        query: dict[str, str | int] = {"limit": PAGE}
+        if reference is not None:
+            query["reference"] = reference
+        while True:
+            page = self._call("GET", "/v1/charges", params=query)
+            yield from page["data"]
+            if not page["has_more"]:
+                return
+            query["starting_after"] = page["data"][-1]["id"]
+
+    def requests(self, idempotency_key: str) -> list[Json]:
+        """What the provider saw for a key, oldest first. Test mode only."""
+        answer = self._call("GET", "/v1/test/requests", params={"idempotency_key": idempotency_key})
+        return list(answer["data"])
+
+    def arm_fault(self, fault: Json) -> None:
+        """Arm a fault; see the provider's OpenAPI document. Test mode only."""
+        self._call("POST", "/v1/test/faults", json=fault)
+
+    def faults(self) -> list[Json]:
+        """The faults that are armed. Test mode only."""
+        return list(self._call("GET", "/v1/test/faults")["data"])
+
+    def clear_faults(self) -> None:
+        """Disarm every fault. Test mode only."""
+        self._call("DELETE", "/v1/test/faults")
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Json:
+        try:
+            answer = self._http.request(method, path, **arguments)
+        except httpx.HTTPError as error:
+            raise CommandError(
+                f"The provider at {self._http.base_url} does not answer: {error}"
+            ) from error
+        if answer.is_error:
+            raise CommandError(
+                f"The provider refused {method} {path}: {answer.status_code} {answer.text}"
+            )
+        return dict(answer.json()) if answer.content else {}

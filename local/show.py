@@ -1,0 +1,165 @@
+"""The readable side of the answers: tables and summaries on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from local.progress import output
+from local.stack import Stack
+
+Json = dict[str, Any]
+
+GOOD, OPEN, BAD = "green", "yellow", "red"
+COLOURS = {
+    "SUCCEEDED": GOOD,
+    "RUNNING": OPEN,
+    "FAILED": BAD,
+    "TIMED_OUT": BAD,
+    "ABORTED": BAD,
+    "done": GOOD,
+    "in_progress": OPEN,
+    "declined": BAD,
+    "rejected": BAD,
+    "succeeded": GOOD,
+    "failed": BAD,
+}
+
+
+def plain(text: object) -> str:
+    """Text from outside, so that neither markup nor control characters reach the terminal."""
+    return escape(
+        "".join(
+            c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(text)
+        )
+    )
+
+
+def coloured(word: object) -> str:
+    """A status in its colour."""
+    colour = COLOURS.get(str(word))
+    return f"[{colour}]{plain(word)}[/]" if colour else plain(word)
+
+
+def money(amount_minor: object, currency: object) -> str:
+    """Minor units with their currency, unambiguous: `1999 EUR minor units`."""
+    return f"{plain(amount_minor)} {plain(currency)} minor units"
+
+
+def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
+    """Rows of equal shape as a table; `sideways` puts one row's fields below each other."""
+    if not rows:
+        output.print(empty)
+        return
+    if sideways:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in rows[0].items():
+            grid.add_row(f"[dim]{plain(name)}[/]", plain("-" if value is None else value))
+        output.print(grid)
+        return
+    drawn = Table(*rows[0], box=None, header_style="dim", pad_edge=False)
+    for row in rows:
+        drawn.add_row(*(coloured("-" if value is None else value) for value in row.values()))
+    output.print(drawn)
+
+
+def order(result: Json) -> None:
+    """What became of one order: paths, our ledger, the provider's charges, the queue."""
+    grid = Table.grid(padding=(0, 2))
+    version = result["object"]["version_id"]
+    grid.add_row(
+        "[dim]order[/]", plain(f"s3://{result['object']['bucket']}/{result['object']['key']}")
+    )
+    grid.add_row("[dim]version[/]", plain(version))
+    grid.add_row("[dim]key[/]", plain(result["idempotency_key"]))
+    for item in result["executions"]:
+        grid.add_row("[dim]execution[/]", _execution(item))
+    if not result["executions"]:
+        grid.add_row("[dim]execution[/]", "none: not an order, or the rule is disabled")
+    record = result["record"]
+    grid.add_row("[dim]our ledger[/]", _record(record) if record else "no record")
+    for charge in result["charges"]:
+        grid.add_row(
+            "[dim]provider[/]",
+            f"{coloured(charge['status'])} {plain(charge['id'])} "
+            f"{money(charge['amount_minor'], charge['currency'])}",
+        )
+    if not result["charges"]:
+        grid.add_row("[dim]provider[/]", "no charge")
+    if result["queued"]:
+        grid.add_row("[dim]failure queue[/]", f"[{OPEN}]{result['queued']} waiting for a person[/]")
+    output.print(grid)
+
+
+def _execution(item: Json) -> str:
+    path = " → ".join(plain(name) for name in item["path"])
+    error = f" [{BAD}]{plain(item['error'])}[/]" if item["error"] else ""
+    return f"{coloured(item['status'])}{error} {path}"
+
+
+def _record(record: Json) -> str:
+    parts = [coloured(record["status"])]
+    if "charge_id" in record:
+        parts += [plain(record["charge_id"]), money(record["amount_minor"], record["currency"])]
+    if "reason" in record:
+        parts.append(plain(record["reason"]))
+    return " ".join(parts)
+
+
+def executions(found: list[Json]) -> None:
+    """Executions, one a line: status, error, path."""
+    if not found:
+        output.print("No executions yet.")
+    for item in found:
+        output.print(f"[dim]{plain(item['arn'].rpartition(':')[2])}[/] {_execution(item)}")
+
+
+def ledger(records: list[Json]) -> None:
+    """The ledger's records, one a line."""
+    table(
+        [
+            {
+                "object": f"{record.get('bucket')}/{record.get('object_key')}",
+                "status": record.get("status"),
+                "order": record.get("order_id"),
+                "charge": record.get("charge_id"),
+                "minor units": record.get("amount_minor"),
+                "currency": record.get("currency"),
+                "reason": record.get("reason"),
+            }
+            for record in records
+        ],
+        empty="The ledger is empty.",
+    )
+
+
+def queue(messages: list[Json]) -> None:
+    """The failure queue, one message a line."""
+    table(
+        [
+            {
+                "error": message["error"],
+                "object": (message["order"] or {}).get("key"),
+                "key": message["idempotency_key"],
+            }
+            for message in messages
+        ],
+        empty="The failure queue is empty.",
+    )
+
+
+def addresses(stack: Stack) -> None:
+    """Where to look next."""
+    grid = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("console", stack.console_url),
+        ("page", stack.page_url),
+        ("provider", stack.provider_url),
+        ("AWS endpoint", stack.endpoint),
+        ("order bucket", f"s3://{stack.bucket}/orders/"),
+    ):
+        if value:
+            grid.add_row(f"[dim]{name}[/]", plain(value))
+    output.print(grid)

@@ -1,0 +1,33 @@
+"""What every test may use: one local stack for each test process, started when first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import lifecycle
+from local.paths import STATE_VARIABLE
+from local.stack import Stack
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The real stack: the template built and deployed by sam onto the emulator.
+
+    It has a state folder and ports of its own, so that a developer's stack is left alone. Built
+    functions are cached in the project, since their requirements come from the network.
+    """
+    state: Path = tmp_path_factory.mktemp("stack")
+    before = os.environ.get(STATE_VARIABLE)
+    os.environ[STATE_VARIABLE] = str(state)
+    try:
+        yield lifecycle.up()
+    finally:
+        lifecycle.down()
+        if before is None:
+            del os.environ[STATE_VARIABLE]
+        else:
+            os.environ[STATE_VARIABLE] = before
