@@ -187,14 +187,22 @@ class Charging:
                 return settled
             raise
         self._strike("exit_before_charge")
-        # No key was used before its object existed, so none has expired while this holds.
-        age = self.now() - stored.last_modified
-        key_is_alive = age < self.provider_key_retention - LAST_HOUR_OF_A_KEY
-        settled = None if key_is_alive else self._look_up(key, order)
+        settled = None if self._key_is_alive(reference, stored) else self._look_up(key, order)
         settled = settled or self._charge(order, ChargeRequest.of(order, reference))
         self._strike("exit_after_charge")
         self._strike("timeout_after_charge")
         return settled
+
+    def _key_is_alive(self, reference: OrderReference, stored: StoredOrder) -> bool:
+        """No key is used before its object version exists, so a young version has a live key.
+
+        Without versions there is no such thing: the same bytes uploaded again are found under the
+        old event's etag, and look younger than the key that was made for them.
+        """
+        if reference.version_id == UNVERSIONED:
+            return False
+        age = self.now() - stored.last_modified
+        return age < self.provider_key_retention - LAST_HOUR_OF_A_KEY
 
     def _charge(self, order: Order, request: ChargeRequest) -> Settled:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -31,24 +31,19 @@ class OrderFaults:
         table: str,
         order: OrderReference,
         seconds_left: Callable[[], float],
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        exit_process: Callable[[int], NoReturn] = os._exit,
     ) -> None:
         self._dynamodb = dynamodb
         self._table = table
         self._order = order
         self._seconds_left = seconds_left
-        self._sleep = sleep
-        self._exit_process = exit_process
 
     def strike(self, moment: str) -> None:
         """Does not return if a fault was armed for this moment (`exit_…` or `timeout_…`)."""
         if not self._take(moment):
             return
         if moment.startswith("timeout_"):
-            self._sleep(self._seconds_left() + 5)  # Lambda ends it before; 5 s are for its clock
-        self._exit_process(1)
+            time.sleep(self._seconds_left() + 5)  # Lambda ends it before; 5 s are for its clock
+        os._exit(1)
 
     def _take(self, moment: str) -> bool:
         is_armed = "remaining > :none"

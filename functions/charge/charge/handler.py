@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,9 @@ METRIC_NAMESPACE = "ChargeOnce"
 _AWS = Config(
     connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
 )
+
+
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")  # what fits in the provider's header
 
 
 class BugInDefinition(Exception):
@@ -166,7 +170,9 @@ def parse(event: dict[str, Any]) -> tuple[str, OrderReference]:
                 "etag": str(etag),
                 "idempotency_key": str(idempotency_key),
             },
-        } if execution and bucket and key and version_id and etag and idempotency_key:
+        } if all((execution, bucket, key, version_id, etag)) and _IDEMPOTENCY_KEY.fullmatch(
+            idempotency_key
+        ):
             return execution, OrderReference(
                 bucket=bucket,
                 key=key,
@@ -176,5 +182,5 @@ def parse(event: dict[str, Any]) -> tuple[str, OrderReference]:
             )
     raise BugInDefinition(
         "bug: the state machine did not send execution and order.bucket, key, version_id, etag "
-        "and idempotency_key, all of them texts that are not empty"
+        "and idempotency_key, all of them strings that are not empty"
     )

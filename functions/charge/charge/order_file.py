@@ -129,7 +129,7 @@ def _payment_method(value: object) -> str:
     try:
         token = _text("payment_method", value)
     except OrderRejected as refusal:
-        hidden = "a string that is not shown" if isinstance(value, str) else refusal.value
+        hidden = "a value that is not shown" if isinstance(value, str) else refusal.value
         raise OrderRejected(refusal.field, hidden, refusal.expected) from None
     if _CARD_LIKE.fullmatch(token):
         raise OrderRejected("payment_method", "what looks like a card number", "a token")
