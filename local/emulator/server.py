@@ -1,4 +1,4 @@
-"""The emulator as a child process: started on a free port, waited for, stopped with its children."""
+"""The emulator as a child process: started, waited for, stopped with all its children."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ STOP_SECONDS = 10.0
 """A stop takes about two seconds: MiniStack waits for its connections first."""
 
 
-class EmulatorDied(RuntimeError):
+class EmulatorError(RuntimeError):
     """The emulator ended, or never answered; the message holds the end of its log."""
 
 
@@ -46,7 +46,7 @@ class Server:
             port: loopback port; a free one when None.
 
         Raises:
-            EmulatorDied: it ended or did not answer within `START_SECONDS`.
+            EmulatorError: it ended or did not answer within `START_SECONDS`.
         """
         port = port or free_port()
         with log.open("wb") as output:
@@ -63,7 +63,7 @@ class Server:
             wait_for(server._is_ready, START_SECONDS)
         except TimeoutError:
             server.stop()
-            raise EmulatorDied(f"no answer on port {port}\n{server._end_of_log()}") from None
+            raise EmulatorError(f"no answer on port {port}\n{server._end_of_log()}") from None
         except BaseException:
             server.stop()
             raise
@@ -105,7 +105,7 @@ class Server:
 
     def _is_ready(self) -> bool:
         if self.process.poll() is not None:
-            raise EmulatorDied(f"exit code {self.process.returncode}\n{self._end_of_log()}")
+            raise EmulatorError(f"exit code {self.process.returncode}\n{self._end_of_log()}")
         try:
             with urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=1):  # noqa: S310
                 return True

@@ -8,7 +8,7 @@ checks that it is still there without: when it is not, upstream has fixed it and
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from local.emulator.mends import executions, functions, s3
+from local.emulator.mends import events, executions, functions, integrations, language, s3
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,13 @@ class Mend:
 
 
 MENDS = (
+    # Amazon S3
     Mend(
         "s3-version-in-events",
         s3.name_the_version_in_events,
         "an Object Created event of a versioned bucket lacks object.version-id",
     ),
+    # AWS Lambda
     Mend(
         "python-runtime",
         functions.run_python_under_awslambdaric,
@@ -35,17 +37,117 @@ MENDS = (
     Mend(
         "runtime-latency",
         functions.answer_the_runtime_at_once,
-        "an invocation through the Runtime API takes 45 ms longer than it must",
+        "an invocation through the Runtime API takes 50 ms longer than it must",
+    ),
+    Mend(
+        "lambda-failure-words",
+        functions.report_failures_in_lambdas_words,
+        "the message of a crash or time-out lacks the request's id",
+    ),
+    Mend(
+        "invoked-alias",
+        functions.name_the_alias_that_was_invoked,
+        "invoked_function_arn names the version where a service named an alias",
     ),
     Mend(
         "function-url",
         functions.give_function_urls_a_reachable_name,
         "a Function URL names a host that does not resolve",
     ),
+    # Step Functions: the language
+    Mend(
+        "missing-path",
+        language.refuse_missing_paths,
+        "a path that selects nothing yields null and the execution goes on",
+    ),
+    Mend(
+        "choice-comparisons",
+        language.compare_as_the_language_says,
+        "IsPresent is false for null; comparisons with a path are always false",
+    ),
+    Mend(
+        "terminal-errors",
+        language.keep_terminal_errors_terminal,
+        "States.ALL catches States.Runtime and States.DataLimitExceeded",
+    ),
+    Mend(
+        "retry-waits",
+        language.wait_between_retries_as_told,
+        "MaxDelaySeconds and JitterStrategy are ignored",
+    ),
+    Mend(
+        "result-selector-context",
+        language.show_the_context_to_result_selectors,
+        "a $$ path in a ResultSelector yields null",
+    ),
+    # Step Functions: executions
     Mend(
         "no-head-start",
         executions.start_at_once,
         "every execution sleeps 0.15 s before its first state",
+    ),
+    Mend(
+        "start-idempotently",
+        executions.start_idempotently,
+        "the same name and input while the execution runs is refused",
+    ),
+    Mend(
+        "start-checks",
+        executions.check_what_starts_an_execution,
+        "any name and any input start an execution",
+    ),
+    Mend(
+        "stop-for-good",
+        executions.stop_for_good,
+        "a stopped execution retries on, grows its history and can turn to FAILED",
+    ),
+    Mend(
+        "machine-time-out",
+        executions.time_machines_out,
+        "a state machine's TimeoutSeconds is ignored",
+    ),
+    Mend(
+        "history",
+        executions.write_the_history_that_aws_writes,
+        "no TaskStarted, no TaskTimedOut, no previousEventId; resource is a whole ARN",
+    ),
+    Mend(
+        "context-object",
+        executions.complete_the_context_object,
+        "$$.Execution lacks RoleArn and RedriveCount",
+    ),
+    Mend(
+        "payload-limit",
+        executions.limit_payloads,
+        "payloads of any size pass",
+    ),
+    # Step Functions: other services
+    Mend(
+        "response-metadata",
+        integrations.describe_the_response,
+        "results lack ExecutedVersion, SdkHttpMetadata and SdkResponseMetadata",
+    ),
+    Mend(
+        "throttling-error",
+        integrations.name_throttling,
+        "a throttled invocation fails as Lambda.Unknown",
+    ),
+    # Outermost: a mocked response is the whole response.
+    Mend(
+        "mock-attempts",
+        integrations.advance_mocked_responses,
+        "a mocked task that throws once throws for ever",
+    ),
+    # Amazon EventBridge
+    Mend(
+        "target-dead-letters",
+        events.dead_letter_what_cannot_be_delivered,
+        "an event for a target that does not exist is lost",
+    ),
+    Mend(
+        "event-retries",
+        events.retry_functions,
+        "a rule or schedule invokes a failing function once",
     ),
 )
 

@@ -206,3 +206,43 @@ def give_function_urls_a_reachable_name() -> None:
 
     upstream.wrap(lambda_svc, "_create_function_url_config", create)
     upstream.wrap(lambda_svc, "_function_url_id", url_id)
+
+
+def name_the_alias_that_was_invoked() -> None:
+    """`context.invoked_function_arn` ends in the alias that a caller named.
+
+    Rule: https://docs.aws.amazon.com/lambda/latest/dg/python-context.html: it "indicates if the
+    invoker specified a version number or alias". MiniStack names the version behind the alias
+    when Step Functions, EventBridge or S3 invoke.
+    """
+    lambda_svc = upstream.module("services.lambda_svc")
+
+    def look_up(original: Any, reference: str) -> Any:
+        record, config, name = original(reference)
+        qualifier = reference.rpartition(":")[2]
+        base = lambda_svc._functions.get(name) or {}
+        if config and qualifier in base.get("aliases", {}):
+            config = {**config, "FunctionArn": f"{base['config']['FunctionArn']}:{qualifier}"}
+        return record, config, name
+
+    upstream.wrap(lambda_svc, "_get_func_record_for_ref", look_up)
+
+
+def report_failures_in_lambdas_words() -> None:
+    """A crash or a time-out is told in the sentence that Lambda uses, with the request's id.
+
+    Rule: https://docs.aws.amazon.com/lambda/latest/dg/troubleshooting-invocation.html
+    """
+    worker_class = upstream.module("core.lambda_runtime").ProvidedWorker
+
+    def invoke(original: Any, worker: Any, event: Any, request_id: str, **rest: Any) -> Any:
+        result = original(worker, event, request_id, **rest)
+        payload = result.get("error_payload")
+        if isinstance(payload, dict) and "requestId" not in payload:
+            message = payload.get("errorMessage", "")
+            if payload.get("errorType") == "Runtime.ExitError":
+                message = "Runtime exited without providing a reason"
+            payload["errorMessage"] = f"RequestId: {request_id} Error: {message}"
+        return result
+
+    upstream.wrap(worker_class, "invoke", invoke)

@@ -1,0 +1,43 @@
+"""Every mend restores what AWS does, and is still needed."""
+
+from pathlib import Path
+
+import pytest
+
+from local.emulator import mends
+from tests.emulator.bench import Bench
+from tests.emulator.differences import DIFFERENCES
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_the_mended_emulator_does_what_aws_does(name: str, mended: Bench) -> None:
+    seen = DIFFERENCES[name].look(mended)
+
+    assert seen == DIFFERENCES[name].aws
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_the_mend_is_still_needed(name: str, upstream: Bench) -> None:
+    difference = DIFFERENCES[name]
+
+    seen = difference.look(upstream)
+
+    assert seen != difference.aws, f"upstream fixed {name}: delete the mend {difference.mend}"
+    assert seen == difference.ministack, f"upstream changed {name}: look at it again"
+
+
+def test_every_mend_has_a_difference_that_shows_it() -> None:
+    shown = {difference.mend for difference in DIFFERENCES.values()}
+
+    assert shown == {mend.name for mend in mends.MENDS}
+
+
+def test_every_mend_stands_in_the_fidelity_document() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "fidelity.md").read_text()
+
+    assert [mend.name for mend in mends.MENDS if f"`{mend.name}`" not in document] == []
+
+
+def test_a_mend_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such mend: nonsense"):
+        mends.apply(["nonsense"])
