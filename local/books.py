@@ -6,7 +6,6 @@ Everything is paged inside and comes as plain JSON values; integers stay integer
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,6 +14,7 @@ from typing import Any
 import boto3.dynamodb.types
 from botocore.exceptions import ClientError
 
+from local.emulator.server import wait_for
 from local.errors import CommandError
 from local.provider_api import ProviderApi
 from local.stack import Stack
@@ -121,10 +121,14 @@ def execution_arns(stack: Stack, since: float | None = None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Message:
-    """A message of the failure queue. `receipt` lets it be deleted or shown again."""
+    """A message of the failure queue. `receipt` lets it be deleted or shown again.
+
+    `sent_at` is in milliseconds since the epoch.
+    """
 
     message_id: str
     receipt: str
+    sent_at: int
     body: Json
     attributes: dict[str, str]
 
@@ -148,35 +152,47 @@ class Message:
         }
 
 
-def take_messages(stack: Stack, hide_seconds: int = PEEK_SECONDS) -> list[Message]:
-    """Every message of the failure queue, hidden from others for `hide_seconds`.
-
-    Waits for those that another reader holds. Raises CommandError when they do not come back.
-    The caller gives them back with `give_back`, or deletes them.
+def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]:
+    """The messages that can be had now, hidden from others for `hide_seconds`, and how many
+    another reader holds. The caller gives them back with `give_back`, or deletes them.
     """
-    client = stack.client("sqs")
-    url = stack.failure_queue_url
     taken: dict[str, Message] = {}
-    deadline = time.monotonic() + PEEK_PATIENCE_SECONDS
     while True:
-        answer = client.receive_message(
-            QueueUrl=url,
+        answer = stack.client("sqs").receive_message(
+            QueueUrl=stack.failure_queue_url,
             MaxNumberOfMessages=10,
             VisibilityTimeout=hide_seconds,
             # On AWS a short poll asks only some of the queue's servers.
             WaitTimeSeconds=1 if stack.endpoint is None else 0,
             MessageAttributeNames=["All"],
+            AttributeNames=["SentTimestamp"],
         )
         for item in answer.get("Messages", []):
             taken[item["MessageId"]] = _message(item)
-        if not answer.get("Messages") and len(taken) >= _depth(stack):
-            return list(taken.values())
-        if time.monotonic() > deadline:
-            give_back(stack, list(taken.values()))
-            raise CommandError(
-                f"{_depth(stack) - len(taken)} messages of the failure queue are held by another "
-                f"reader: try again in a minute."
-            )
+        if not answer.get("Messages"):
+            return list(taken.values()), max(0, _depth(stack) - len(taken))
+
+
+def messages(stack: Stack) -> list[Message]:
+    """Every message of the failure queue, left where it is.
+
+    Waits for those that another reader holds. Raises CommandError when they do not come back.
+    """
+    seen: list[Message] = []
+
+    def all_seen() -> bool:
+        taken, held = take_available(stack, PEEK_SECONDS)
+        give_back(stack, taken)
+        seen[:] = taken
+        return held == 0
+
+    try:
+        wait_for(all_seen, PEEK_PATIENCE_SECONDS)
+    except TimeoutError:
+        raise CommandError(
+            "Another reader holds messages of the failure queue: try again in a minute."
+        ) from None
+    return seen
 
 
 def give_back(stack: Stack, messages: list[Message]) -> None:
@@ -185,13 +201,6 @@ def give_back(stack: Stack, messages: list[Message]) -> None:
         stack.client("sqs").change_message_visibility(
             QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt, VisibilityTimeout=0
         )
-
-
-def messages(stack: Stack) -> list[Message]:
-    """Every message of the failure queue, left where it is."""
-    taken = take_messages(stack)
-    give_back(stack, taken)
-    return taken
 
 
 def delete_message(stack: Stack, message: Message) -> None:
@@ -209,6 +218,7 @@ def _message(item: Json) -> Message:
     return Message(
         message_id=item["MessageId"],
         receipt=item["ReceiptHandle"],
+        sent_at=int(item["Attributes"]["SentTimestamp"]),
         # Somebody else's message is shown, not lost.
         body=body if isinstance(body, dict) else {"error": item["Body"]},
         attributes={

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from local import books, faults, lifecycle, orders, show, stack
+from local import replay as replaying
 from local.errors import CommandError
-from local.progress import errors, output, step
+from local.progress import counter, errors, output, step
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -231,3 +230,27 @@ def executions(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     target = chosen(on_aws)
     found = [books.execution(target, arn).summary() for arn in books.execution_arns(target)]
     document({"executions": found}) if as_json else show.executions(found)
+
+
+@app.command()
+def replay(
+    idempotency_key: Annotated[str | None, typer.Option(help="One order, by its key.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every order in the queue.")] = False,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Delete the messages of rejected orders.")
+    ] = False,
+    as_json: AsJson = False,
+    on_aws: OnAws = None,
+) -> None:
+    """Work again on what the failure queue holds, under the same idempotency keys.
+
+    Harmless for what is settled or still running; says what it left, and why.
+    """
+    if (idempotency_key is None) != everything:
+        raise typer.BadParameter("give either --idempotency-key KEY or --all")
+    target = chosen(on_aws)
+    with counter("Replay") as announce:
+        report = replaying.replay(
+            target, idempotency_key=idempotency_key, discard=discard, announce=announce
+        ).summary()
+    document(report) if as_json else show.replay(report)

@@ -144,5 +144,5 @@ def _alone() -> Iterator[None]:
         except BlockingIOError:
             with step("Wait for another shell that starts or stops this stack"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock.fileno(), False)  # noqa: FBT003 - positional only
+        os.set_inheritable(lock.fileno(), False)
         yield

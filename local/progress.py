@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -28,3 +28,12 @@ def step(label: str) -> Iterator[None]:
         mark = "[green]✓[/]"
     finally:
         errors.print(f"{mark} {label} [dim]{time.monotonic() - started:.1f} s[/]")
+
+
+@contextmanager
+def counter(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Like `step`, for work in pieces: call what it gives with (done, total)."""
+    started = time.monotonic()
+    with errors.status(f"{label} …") as status:
+        yield lambda done, total: status.update(f"{label} {done} of {total} …")
+    errors.print(f"[green]✓[/] {label} [dim]{time.monotonic() - started:.1f} s[/]")

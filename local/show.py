@@ -48,18 +48,28 @@ def money(amount_minor: object, currency: object) -> str:
     return f"{plain(amount_minor)} {plain(currency)} minor units"
 
 
+def _grid() -> Table:
+    """Names on the left, values on the right, folded rather than cut: they are copied."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
 def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
     """Rows of equal shape as a table; `sideways` puts one row's fields below each other."""
     if not rows:
         output.print(empty)
         return
     if sideways:
-        grid = Table.grid(padding=(0, 2))
+        grid = _grid()
         for name, value in rows[0].items():
             grid.add_row(f"[dim]{plain(name)}[/]", plain("-" if value is None else value))
         output.print(grid)
         return
-    drawn = Table(*rows[0], box=None, header_style="dim", pad_edge=False)
+    drawn = Table(box=None, header_style="dim", pad_edge=False)
+    for name in rows[0]:
+        drawn.add_column(name, overflow="fold")
     for row in rows:
         drawn.add_row(*(coloured("-" if value is None else value) for value in row.values()))
     output.print(drawn)
@@ -67,7 +77,7 @@ def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
 
 def order(result: Json) -> None:
     """What became of one order: paths, our ledger, the provider's charges, the queue."""
-    grid = Table.grid(padding=(0, 2))
+    grid = _grid()
     version = result["object"]["version_id"]
     grid.add_row(
         "[dim]order[/]", plain(f"s3://{result['object']['bucket']}/{result['object']['key']}")
@@ -150,9 +160,18 @@ def queue(messages: list[Json]) -> None:
     )
 
 
+def replay(report: Json) -> None:
+    """What a replay started, what it deleted, and what it left and why."""
+    for item in report["replayed"]:
+        output.print(f"{coloured(item['status'])} {plain(item['idempotency_key'])}")
+    for item in report["left"]:
+        output.print(f"[{OPEN}]left[/] {plain(item['idempotency_key'])}: {plain(item['why'])}")
+    output.print(f"{len(report['replayed'])} replayed, {report['deleted']} messages deleted.")
+
+
 def addresses(stack: Stack) -> None:
     """Where to look next."""
-    grid = Table.grid(padding=(0, 2))
+    grid = _grid()
     for name, value in (
         ("console", stack.console_url),
         ("page", stack.page_url),

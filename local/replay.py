@@ -1,0 +1,200 @@
+"""Replay: a new execution, under the same idempotency key, for what the failure queue holds.
+
+The key comes from the message; the owner from a consistent read of the ledger, never from the
+message, which may be older than the last takeover. A message is deleted only when its order is
+settled or when the new execution has queued a message of its own: whatever a person must still
+see stays in the queue.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local import books, orders
+from local.books import Message
+from local.errors import CommandError
+from local.execution_names import execution_name
+from local.stack import Stack
+
+Json = dict[str, Any]
+
+#: How long replayed messages stay hidden: above the retries of one run, 10 minutes at worst.
+HOLD_SECONDS = 900
+#: Executions that are waited for at the same time.
+AT_ONCE = 8
+
+SETTLED = ("done", "declined")
+
+
+@dataclass
+class Report:
+    """What a replay did; `summary` is the document of the command."""
+
+    replayed: list[Json] = field(default_factory=list)
+    left: list[Json] = field(default_factory=list)
+    deleted: int = 0
+
+    def summary(self) -> Json:
+        return {"replayed": self.replayed, "left": self.left, "deleted": self.deleted}
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What became of the messages of one order."""
+
+    delete: bool
+    why: str | None = None
+    replayed: Json | None = None
+
+
+def replay(
+    stack: Stack,
+    *,
+    idempotency_key: str | None = None,
+    discard: bool = False,
+    announce: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Replay every order in the failure queue, or the one with `idempotency_key`.
+
+    `discard` deletes the messages of rejected orders, which no replay can help. `announce` is
+    called with how many orders are done and how many there are.
+    """
+    taken, held = books.take_available(stack, HOLD_SECONDS)
+    chosen: dict[str | None, list[Message]] = defaultdict(list)
+    others = []
+    for message in taken:
+        wanted = idempotency_key is None or message.idempotency_key == idempotency_key
+        (chosen[message.idempotency_key] if wanted else others).append(message)
+    books.give_back(stack, others)
+
+    report = Report()
+    unnamed = chosen.pop(None, [])
+    announce(0, len(chosen))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        verdicts = pool.map(lambda item: (*item, _settle(stack, *item, discard)), chosen.items())
+        for number, (key, messages, verdict) in enumerate(verdicts, start=1):
+            _close(stack, report, str(key), messages, verdict)
+            announce(number, len(chosen))
+    books.give_back(stack, unnamed)
+    report.left += [
+        {"idempotency_key": None, "why": f"message {message.message_id} names no order"}
+        for message in unnamed
+    ]
+    if held:
+        report.left.append(
+            {"idempotency_key": None, "why": f"{held} messages are held by another reader"}
+        )
+    return report
+
+
+def _close(
+    stack: Stack, report: Report, key: str, messages: list[Message], verdict: _Verdict
+) -> None:
+    if verdict.replayed:
+        report.replayed.append(verdict.replayed)
+    if verdict.delete:
+        for message in messages:
+            books.delete_message(stack, message)
+        report.deleted += len(messages)
+    else:
+        books.give_back(stack, messages)
+        report.left.append({"idempotency_key": key, "why": verdict.why})
+
+
+def _settle(stack: Stack, key: str | None, messages: list[Message], discard: bool) -> _Verdict:
+    """Do what can be done for one order, and say what shall become of its messages."""
+    try:
+        return _settle_one(stack, str(key), messages, discard=discard)
+    except (ClientError, CommandError) as error:
+        # One order that cannot be replayed must not keep the others from it.
+        return _Verdict(delete=False, why=f"not replayed: {error}")
+
+
+def _settle_one(stack: Stack, key: str, messages: list[Message], *, discard: bool) -> _Verdict:
+    record = books.record(stack, key)
+    status = record["status"] if record else None
+    if status in SETTLED:
+        return _Verdict(delete=True)
+    if status == "rejected":
+        assert record is not None  # noqa: S101 - for the type checker: it has a status
+        return _Verdict(
+            delete=discard, why=f"rejected, delete it with --discard: {record.get('reason')}"
+        )
+    owner = record.get("owner") if record else None
+    if owner and is_running(stack, owner):
+        return _Verdict(delete=False, why=f"its owner {owner} is still running")
+    newest = max(messages, key=lambda message: message.sent_at)
+    order = newest.body["order"]
+    if superseded := why_superseded(stack, order):
+        return _Verdict(delete=False, why=superseded)
+
+    arn = _start(stack, key, order, owner, newest.message_id)
+    orders.wait_for_end(stack, arn)
+    return _verdict_of(stack, key, arn)
+
+
+def _verdict_of(stack: Stack, key: str, arn: str) -> _Verdict:
+    run = books.execution(stack, arn)
+    replayed = {"idempotency_key": key, "execution": arn, "status": run.status}
+    record = books.record(stack, key)
+    settled = record is not None and record["status"] in SETTLED
+    queued_its_own = run.path[-2:] == ["QueueFailure", "ChargeFailed"]
+    if settled or queued_its_own:
+        return _Verdict(delete=True, replayed=replayed)
+    why = f"{arn} ended {run.status} {run.error or ''} without settling it".replace("  ", " ")
+    return _Verdict(delete=False, why=why, replayed=replayed)
+
+
+def is_running(stack: Stack, execution_arn: str) -> bool:
+    """Whether an owner lives. An execution that does not exist (any more) is dead."""
+    try:
+        description = stack.client("stepfunctions").describe_execution(executionArn=execution_arn)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in {"ExecutionDoesNotExist", "InvalidArn"}:
+            return False
+        raise
+    return bool(description["status"] == "RUNNING")
+
+
+def why_superseded(stack: Stack, order: Json) -> str | None:
+    """Why charging this version may no longer be wanted, or None when it is the latest."""
+    if order["version_id"] == "null":
+        return None
+    try:
+        head = stack.client("s3").head_object(Bucket=order["bucket"], Key=order["key"])
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] == 404:
+            return f"superseded: {order['key']} has been deleted since"
+        raise
+    if head.get("VersionId") == order["version_id"]:
+        return None
+    return f"superseded: version {head.get('VersionId')} of {order['key']} is newer"
+
+
+def replay_input(order: Json, owner: str | None) -> Json:
+    """The input of an execution that works on `order` again, the same for the same arguments."""
+    s3_object = {"key": order["key"], "etag": order["etag"]}
+    if order["version_id"] == "null":
+        s3_object["sequencer"] = order["sequencer"]
+    else:
+        s3_object["version-id"] = order["version_id"]
+    event: Json = {"detail": {"bucket": {"name": order["bucket"]}, "object": s3_object}}
+    return event | ({"replay": {"owner": owner}} if owner else {})
+
+
+def _start(stack: Stack, key: str, order: Json, owner: str | None, message_id: str) -> str:
+    """Start the successor. The name follows from the work and the message, so that two shells
+    that replay one message start one execution."""
+    name = execution_name("replay", key, owner or "", message_id)
+    try:
+        return orders.start_execution(stack, replay_input(order, owner), name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
+            raise
+    return stack.state_machine_arn.replace(":stateMachine:", ":execution:") + f":{name}"
