@@ -1,0 +1,252 @@
+"""The provider in each of its forms, as an HTTP client sees it."""
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import boto3
+import httpx
+from provider.api import Api, Request
+
+ROOT = Path(__file__).parents[3]
+API_KEY = "sk_test_conformance"
+PATIENCE_SECONDS = 30  # of whoever waits for something on a busy machine
+
+Found = TypeVar("Found")
+
+# ---------------------------------------------------------------- a client's words
+
+
+def order(**changes: Any) -> dict[str, Any]:
+    """A valid charge request, with a reference that nothing else uses."""
+    return {
+        "amount": 1999,
+        "currency": "EUR",
+        "source": "tok_visa",
+        "reference": f"ref-{uuid4()}",
+        "metadata": {"order_id": "A-1001"},
+    } | changes
+
+
+def fresh_key() -> str:
+    """An idempotency key that nothing else uses."""
+    return f"key-{uuid4()}"
+
+
+def charge(api: httpx.Client, key: str, body: dict[str, Any]) -> httpx.Response:
+    """POST a charge under a key."""
+    return api.post("/v1/charges", json=body, headers={"Idempotency-Key": key})
+
+
+def charges(api: httpx.Client, **filters: str | int) -> list[dict[str, Any]]:
+    """All charges that match, over all pages."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = api.get("/v1/charges", params=filters).raise_for_status().json()
+        found += page["data"]
+        if not page["has_more"]:
+            return found
+        filters["starting_after"] = found[-1]["id"]
+
+
+def arm(api: httpx.Client, fault: str, **details: Any) -> None:
+    """Arm a fault of test mode."""
+    api.post("/v1/test/faults", json={"fault": fault} | details).raise_for_status()
+
+
+def seen(api: httpx.Client, key: str) -> list[tuple[str, int]]:
+    """Outcome and status of each request with a key, oldest first."""
+    answer = api.get("/v1/test/requests", params={"idempotency_key": key})
+    return [
+        (entry["outcome"], entry["status"]) for entry in answer.raise_for_status().json()["data"]
+    ]
+
+
+def at_once(calls: int, threads: int, act: Callable[[int], Found]) -> list[Found]:
+    """What `act(0)`, `act(1)` and so on give, from many threads."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(act, range(calls)))
+
+
+def until(find: Callable[[], Found | None]) -> Found:
+    """Wait until something is found."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := find()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {PATIENCE_SECONDS} s")
+        time.sleep(0.01)
+    return found
+
+
+# ---------------------------------------------------------------- over HTTP
+
+
+def client(
+    url: str, key: str = API_KEY, transport: httpx.BaseTransport | None = None
+) -> httpx.Client:
+    """A client with the API key, which many threads may share."""
+    return httpx.Client(
+        base_url=url,
+        headers={"Authorization": f"Bearer {key}"},
+        transport=transport,
+        timeout=PATIENCE_SECONDS,
+        trust_env=False,
+    )
+
+
+class StandAlone:
+    """The server of `python -m provider`, in test mode, in a process of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "provider", "--port", "0", "--test-mode"),
+                *("--api-key", API_KEY, *options),
+            ],
+            env=os.environ | {"PYTHONPATH": str(ROOT / "functions/provider")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout
+        self.url = self._process.stdout.readline().split()[-1]
+        self.api = client(self.url)
+
+    def send(self, number: signal.Signals) -> None:
+        """SIGSTOP, SIGCONT and the like."""
+        self._process.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """End it; the return code."""
+        self.send(number)
+        code = self._process.wait(PATIENCE_SECONDS)
+        assert self._process.stdout
+        self._process.stdout.close()
+        self.api.close()
+        return code
+
+
+@contextmanager
+def stand_alone(*options: str) -> Iterator[StandAlone]:
+    """A server that ends with the block."""
+    server = StandAlone(*options)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+# ---------------------------------------------------------------- without a server
+
+
+class InProcess(httpx.BaseTransport):
+    """Hands requests to an Api."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, one response."""
+        response = self._api.respond(
+            Request(
+                method=request.method,
+                path=request.url.raw_path.partition(b"?")[0].decode(),
+                query=request.url.query.decode(),
+                headers={name.lower(): value for name, value in request.headers.items()},
+                body=request.read(),
+            )
+        )
+        return httpx.Response(response.status, headers=response.headers, text=response.body)
+
+
+class FunctionUrl(httpx.BaseTransport):
+    """Hands requests to a Lambda handler, in a Function URL's payload format 2.0."""
+
+    def __init__(self, handle: Callable[[dict[str, Any], object], dict[str, Any]]) -> None:
+        self._handle = handle
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One request, one response."""
+        event = {
+            "version": "2.0",
+            "rawPath": request.url.raw_path.partition(b"?")[0].decode(),
+            "rawQueryString": request.url.query.decode(),
+            "headers": dict(request.headers),
+            "requestContext": {"http": {"method": request.method}},
+            "body": base64.b64encode(request.read()).decode(),
+            "isBase64Encoded": True,
+        }
+        # Through JSON, as everything that enters and leaves a Lambda.
+        answer = json.loads(json.dumps(self._handle(json.loads(json.dumps(event)), None)))
+        return httpx.Response(answer["statusCode"], headers=answer["headers"], text=answer["body"])
+
+
+# ---------------------------------------------------------------- the emulator
+
+
+@contextmanager
+def ministack() -> Iterator[dict[str, str]]:
+    """MiniStack on a free port; the environment that points a program at it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    environment = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ministack"],
+        env=os.environ
+        | environment
+        | {
+            "GATEWAY_PORT": str(port),
+            "BIND_HOST": "127.0.0.1",
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        until(lambda: _answers(f"{endpoint}/_ministack/health"))
+        yield environment
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def make_table(name: str) -> None:
+    """The provider's table, as the template defines it."""
+    boto3.client("dynamodb").create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+    )
