@@ -24,6 +24,9 @@ STOP_SECONDS = 6
 #: Each starts in about a second; a machine busy with something else gets far more.
 START_SECONDS = 60
 
+#: Started by this very process, which must collect them when they have ended.
+_children: list[subprocess.Popen[bytes]] = []
+
 
 def clean_environment() -> dict[str, str]:
     """The shell's environment without anything that names an AWS account.
@@ -74,6 +77,7 @@ def start(name: str, arguments: list[str], environment: Mapping[str, str]) -> ps
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _children.append(child)
     return psutil.Process(child.pid)
 
 
@@ -145,6 +149,8 @@ def stop_all() -> int:
         for process in alive:
             _quietly(process.kill)
         psutil.wait_procs(alive, timeout=STOP_SECONDS)
+    while _children:
+        _children.pop().wait()
     return stopped
 
 
