@@ -18,6 +18,16 @@ def unique(prefix: str) -> str:
     return f"{prefix}-{uuid.uuid4().hex[:8]}"
 
 
+def package(body: str) -> bytes:
+    """A function's zip file: `def handle(event, context):` with this body, in `work/handler.py`."""
+    source = "import json, os, time\n\ndef handle(event, context):\n"
+    source += "".join(f"    {line}\n" for line in body.strip().splitlines())
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("work/handler.py", source)
+    return file.getvalue()
+
+
 @dataclass(frozen=True)
 class Run:
     """An execution that has ended."""
@@ -87,19 +97,13 @@ class Bench:
 
     def function(self, body: str, *, runtime: str = "python3.11", **settings: Any) -> str:
         """Deploy `def handle(event, context):` with this body; returns the function's name."""
-        lines = body.strip().splitlines()
-        source = "import json, os, time\n\ndef handle(event, context):\n"
-        source += "".join(f"    {line}\n" for line in lines)
-        package = io.BytesIO()
-        with zipfile.ZipFile(package, "w") as archive:
-            archive.writestr("work/handler.py", source)
         name = unique("function")
         self.client("lambda").create_function(
             FunctionName=name,
             Runtime=runtime,
             Handler="work.handler.handle",
             Role=ROLE,
-            Code={"ZipFile": package.getvalue()},
+            Code={"ZipFile": package(body)},
             **settings,
         )
         return name
@@ -109,6 +113,32 @@ class Bench:
             FunctionName=function, Payload=json.dumps(event or {}), **settings
         )
         return json.loads(answer["Payload"].read())
+
+    # CloudFormation
+
+    def deploy(self, stack: str, template: dict[str, Any], **parameters: str) -> dict[str, str]:
+        """Create or update a stack, wait for it, and return its outputs."""
+        client = self.client("cloudformation")
+        known = [found["StackName"] for found in client.describe_stacks()["Stacks"]]
+        operate = client.update_stack if stack in known else client.create_stack
+        operate(
+            StackName=stack,
+            TemplateBody=json.dumps(template),
+            Parameters=[
+                {"ParameterKey": name, "ParameterValue": value}
+                for name, value in parameters.items()
+            ],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+
+        def status() -> str:
+            (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+            return str(found["StackStatus"])
+
+        wait_for(lambda: not status().endswith("IN_PROGRESS"), WAIT_SECONDS)
+        assert status() in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), status()
+        (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in found["Outputs"]}
 
     # EventBridge and SQS
 

@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local.emulator.server import wait_for
-from tests.emulator.bench import WAIT_SECONDS, Bench, unique
+from tests.emulator.bench import WAIT_SECONDS, Bench, package, unique
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,79 @@ def event_names_the_object_version(bench: Bench) -> Any:
     return version and version == put["VersionId"]
 
 
+@difference(
+    "s3-event-time", aws=len("2026-01-01T00:00:00Z"), ministack=len("2026-01-01T00:00:00.000Z")
+)
+def an_event_happened_in_a_whole_second(bench: Bench) -> Any:
+    bucket = bench.bucket()
+    url, queue = bench.queue()
+    bench.rule({"source": ["aws.s3"], "detail": {"bucket": {"name": [bucket]}}}, Arn=queue)
+
+    bench.client("s3").put_object(Bucket=bucket, Key="orders/1.json", Body=b"{}")
+
+    (message,) = bench.await_messages(url)
+    return len(json.loads(message["Body"])["time"])
+
+
+@difference("s3-key-length", aws=[200, "KeyTooLongError"], ministack=[200, 200])
+def a_key_has_at_most_1024_bytes(bench: Bench) -> Any:
+    bucket = bench.bucket()
+
+    def put(key: str) -> Any:
+        try:
+            answer = bench.client("s3").put_object(Bucket=bucket, Key=key)
+        except ClientError as error:
+            return error.response["Error"]["Code"]
+        return answer["ResponseMetadata"]["HTTPStatusCode"]
+
+    # ü is two bytes.
+    return [put("ü" * 512), put("ü" * 512 + "a")]
+
+
+# AWS CloudFormation
+
+
+@difference("generated-secrets", aws=True, ministack=False)
+def a_generated_secret_has_no_punctuation_when_so_asked(bench: Bench) -> Any:
+    secret = {
+        "Type": "AWS::SecretsManager::Secret",
+        # As long as it may be: by chance 4,096 characters are not all letters and digits.
+        "Properties": {
+            "GenerateSecretString": {"PasswordLength": 4096, "ExcludePunctuation": True}
+        },
+    }
+    template = {"Resources": {"Key": secret}, "Outputs": {"Key": {"Value": {"Ref": "Key"}}}}
+    name = bench.deploy(unique("stack"), template)["Key"]
+    found = bench.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"]
+    return len(found) == 4096 and found.isalnum()
+
+
+@difference("sam-parameters", aws=["1", "2"], ministack=["1", "1"])
+def new_code_is_a_new_version(bench: Bench) -> Any:
+    bucket, stack = bench.bucket(), unique("stack")
+    function = {
+        "Type": "AWS::Serverless::Function",
+        "Properties": {
+            "CodeUri": {"Bucket": bucket, "Key": {"Ref": "Package"}},
+            "Handler": "work.handler.handle",
+            "Runtime": "python3.11",
+            "AutoPublishAlias": "live",
+        },
+    }
+    template = {
+        "Transform": "AWS::Serverless-2016-10-31",
+        "Parameters": {"Package": {"Type": "String"}},
+        "Resources": {"Work": function},
+        "Outputs": {"Version": {"Value": {"Ref": "Work.Version"}}},
+    }
+
+    def deploy(result: str) -> str:
+        bench.client("s3").put_object(Bucket=bucket, Key=result, Body=package(f"return {result}"))
+        return bench.deploy(stack, template, Package=result)["Version"].rpartition(":")[2]
+
+    return [deploy("1"), deploy("2")]
+
+
 # AWS Lambda
 
 
@@ -105,11 +178,11 @@ def packages_of_the_emulator_are_not_there_for_functions(bench: Bench) -> Any:
 def a_warm_invocation_takes_less_than_40_ms(bench: Bench) -> Any:
     function = bench.function("return 1")
     # A custom runtime goes through the Runtime API with or without mends.
-    package = io.BytesIO()
-    with zipfile.ZipFile(package, "w") as archive:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("bootstrap", _CUSTOM_RUNTIME)
     client = bench.client("lambda")
-    client.update_function_code(FunctionName=function, ZipFile=package.getvalue())
+    client.update_function_code(FunctionName=function, ZipFile=file.getvalue())
     client.update_function_configuration(FunctionName=function, Runtime="provided.al2023")
 
     def seconds() -> float:

@@ -8,7 +8,15 @@ checks that it is still there without: when it is not, upstream has fixed it and
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from local.emulator.mends import events, executions, functions, integrations, language, s3
+from local.emulator.mends import (
+    cloudformation,
+    events,
+    executions,
+    functions,
+    integrations,
+    language,
+    s3,
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,27 @@ MENDS = (
         "s3-version-in-events",
         s3.name_the_version_in_events,
         "an Object Created event of a versioned bucket lacks object.version-id",
+    ),
+    Mend(
+        "s3-event-time",
+        s3.tell_event_times_in_seconds,
+        "the time of an S3 event has milliseconds",
+    ),
+    Mend(
+        "s3-key-length",
+        s3.refuse_keys_that_are_too_long,
+        "object keys of any length are accepted",
+    ),
+    # AWS CloudFormation
+    Mend(
+        "generated-secrets",
+        cloudformation.generate_secrets_as_asked,
+        "GenerateSecretString ignores ExcludePunctuation and its like",
+    ),
+    Mend(
+        "sam-parameters",
+        cloudformation.tell_the_sam_transform_the_parameters,
+        "the SAM transform does not see parameter values: no new version of a function",
     ),
     # AWS Lambda
     Mend(

@@ -6,6 +6,8 @@ from typing import Any
 
 from local.emulator import upstream
 
+_MAX_KEY_BYTES = 1024
+
 _version_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("version_id", default=None)
 
 
@@ -33,3 +35,36 @@ def name_the_version_in_events() -> None:
 
     upstream.wrap(s3, "_fire_s3_event", fire)
     upstream.wrap(eventbridge, "_dispatch_event", dispatch)
+
+
+def tell_event_times_in_seconds() -> None:
+    """The `time` of an event is in whole seconds.
+
+    Rule: the examples of https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html and
+    of every EventBridge event: `2021-11-12T00:00:00Z`.
+    """
+    eventbridge = upstream.module("services.eventbridge")
+
+    def dispatch(original: Any, event: dict[str, Any], *args: Any) -> None:
+        moment = event.get("Time")
+        if isinstance(moment, str):
+            event = {**event, "Time": moment.partition(".")[0].rstrip("Z") + "Z"}
+        original(event, *args)
+
+    upstream.wrap(eventbridge, "_dispatch_event", dispatch)
+
+
+def refuse_keys_that_are_too_long() -> None:
+    """An object key of more than 1,024 bytes is refused with `KeyTooLongError`.
+
+    Rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+    """
+    s3 = upstream.module("services.s3")
+
+    def put(original: Any, bucket: str, key: str, *rest: Any, **named: Any) -> Any:
+        if len(key.encode()) > _MAX_KEY_BYTES:
+            return s3._error("KeyTooLongError", "Your key is too long", 400)
+        return original(bucket, key, *rest, **named)
+
+    for name in ("_put_object", "_copy_object", "_create_multipart_upload"):
+        upstream.wrap(s3, name, put)
