@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 import botocore.session
+import urllib3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from botocore.config import Config
@@ -67,7 +68,13 @@ def _function() -> Function:
 class Function:
     """All that lives as long as the Lambda environment. Nothing in it remembers an order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        pool: urllib3.PoolManager | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         session = botocore.session.get_session()
         client: Callable[[str], Any] = partial(session.create_client, config=_AWS)
         self._settings = settings
@@ -76,7 +83,8 @@ class Function:
             client("secretsmanager"), settings.provider_secret_arn, time.monotonic
         )
         self._dynamodb = client("dynamodb") if settings.fault_table else None
-        self._pool = connection_pool()
+        self._pool = connection_pool() if pool is None else pool
+        self._sleep = sleep
         self._logger = Logger()
 
     def run(self, event: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -126,7 +134,7 @@ class Function:
             provider_key_retention=timedelta(seconds=settings.provider_key_retention_seconds),
             provider_timeout_seconds=settings.provider_timeout_seconds,
             now=lambda: datetime.now(UTC),
-            sleep=time.sleep,
+            sleep=self._sleep,
             seconds_left=seconds_left,
             faults=self._faults(order, seconds_left),
         )
