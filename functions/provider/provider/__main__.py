@@ -4,6 +4,7 @@ import argparse
 import logging
 import os
 import signal
+import sqlite3
 import sys
 from ipaddress import ip_address
 from typing import Final, NoReturn
@@ -24,7 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(
         level=logging.INFO if options.verbose else logging.WARNING, format="%(message)s"
     )
-    store = SqliteStore(options.database)
+    try:
+        store = SqliteStore(options.database)
+    except sqlite3.Error as error:
+        print(f"Cannot open {options.database}: {error}", file=sys.stderr)
+        return 1
     provider = Provider(
         store,
         key_retention_seconds=options.key_retention_seconds,

@@ -87,8 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base class refuses: a request line or headers that are no HTTP."""
         self.close_connection = True
+        self.request_version = self.protocol_version  # of 0.9, which has no headers, on bad lines
         title = message or responses.get(code, "")
-        self.command = self.command or ""
         self._write(refused(Problem(code, "http-invalid", title, explain or title)))
 
     def version_string(self) -> str:

@@ -1,20 +1,17 @@
 """Servers that the tests of one worker share."""
 
-import os
 from collections.abc import Iterator
-from uuid import uuid4
 
-import boto3
 import httpx
 import pytest
 from provider import handler
 
 from tests.contract.provider.harness import (
     API_KEY,
+    Aws,
     FunctionUrl,
     StandAlone,
     client,
-    make_table,
     ministack,
     stand_alone,
 )
@@ -29,33 +26,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandAlone]:
 
 
 @pytest.fixture(scope="session")
-def aws() -> Iterator[None]:
-    """An emulator, which boto3 finds through the environment."""
-    before = dict(os.environ)
-    with ministack() as environment:
-        os.environ.update(environment)
-        yield
-    os.environ.clear()
-    os.environ.update(before)
+def aws() -> Iterator[Aws]:
+    """An emulator."""
+    with ministack() as emulator:
+        yield emulator
 
 
 @pytest.fixture(scope="session")
-def table(aws: None) -> str:
-    """A table of the provider."""
-    name = f"provider-{uuid4()}"
-    make_table(name)
-    return name
-
-
-@pytest.fixture(scope="session")
-def function(table: str) -> Iterator[httpx.Client]:
+def function(aws: Aws) -> Iterator[httpx.Client]:
     """The Lambda's handler, on DynamoDB and Secrets Manager."""
-    secret = boto3.client("secretsmanager").create_secret(Name=table, SecretString=API_KEY)
-    os.environ |= {
-        "PROVIDER_TABLE": table,
-        "API_KEY_SECRET_ARN": secret["ARN"],
-        "TEST_MODE": "true",
-    }
+    table = aws.make_table()
+    secret = aws.client("secretsmanager").create_secret(Name=table, SecretString=API_KEY)
+    with pytest.MonkeyPatch.context() as environment:
+        settings = {
+            "PROVIDER_TABLE": table,
+            "API_KEY_SECRET_ARN": secret["ARN"],
+            "TEST_MODE": "true",
+        }
+        for name, value in (aws.environment | settings).items():
+            environment.setenv(name, value)
+        environment.delenv("AWS_PROFILE", raising=False)
+        handler._api()  # it stays; the environment, which other tests share, does not
     with client("http://function", transport=FunctionUrl(handler.handle)) as api:
         yield api
     handler._api.cache_clear()

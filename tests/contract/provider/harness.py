@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -106,13 +107,14 @@ def client(
 
 
 class StandAlone:
-    """The server of `python -m provider`, in test mode, in a process of its own."""
+    """The server of `python -m provider` in a process of its own."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, test_mode: bool = True) -> None:
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "provider", "--port", "0", "--test-mode"),
-                *("--api-key", API_KEY, *options),
+                *(sys.executable, "-m", "provider", "--port", "0", "--api-key", API_KEY),
+                *(["--test-mode"] if test_mode else []),
+                *options,
             ],
             env=os.environ | {"PYTHONPATH": str(ROOT / "functions/provider")},
             stdout=subprocess.PIPE,
@@ -194,9 +196,44 @@ class FunctionUrl(httpx.BaseTransport):
 # ---------------------------------------------------------------- the emulator
 
 
+@dataclass(frozen=True)
+class Aws:
+    """An emulator. `environment` points a program at it, and never at AWS."""
+
+    environment: dict[str, str]
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of it, whatever this process's own environment says."""
+        make: Any = boto3.client  # its stubs want the service as a literal
+        return make(
+            service,
+            endpoint_url=self.environment["AWS_ENDPOINT_URL"],
+            region_name=self.environment["AWS_DEFAULT_REGION"],
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def make_table(self) -> str:
+        """A new table of the provider, as the template defines it."""
+        name = f"provider-{uuid4()}"
+        self.client("dynamodb").create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+        )
+        return name
+
+
 @contextmanager
-def ministack() -> Iterator[dict[str, str]]:
-    """MiniStack on a free port; the environment that points a program at it."""
+def ministack() -> Iterator[Aws]:
+    """MiniStack on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -223,7 +260,7 @@ def ministack() -> Iterator[dict[str, str]]:
     )
     try:
         until(lambda: _answers(f"{endpoint}/_ministack/health"))
-        yield environment
+        yield Aws(environment)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -234,19 +271,3 @@ def _answers(url: str) -> bool:
         return httpx.get(url, trust_env=False).is_success
     except httpx.HTTPError:
         return False
-
-
-def make_table(name: str) -> None:
-    """The provider's table, as the template defines it."""
-    boto3.client("dynamodb").create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-        ],
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-    )
