@@ -6,8 +6,9 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from local.emulator import environment, mends, upstream
+from local.emulator import environment, faults, mends, upstream
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,6 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
         async_retry_base_seconds=options.async_retry_base_seconds,
         account_concurrency=options.account_concurrency,
         mock_config=options.mock_config,
+        function_endpoint=options.function_endpoint,
     )
     os.environ.clear()
     os.environ.update(settings)
@@ -37,6 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _serve(options: argparse.Namespace) -> None:
     without = {mend.name for mend in mends.MENDS} if options.no_mends else set(options.without)
     mends.apply({mend.name for mend in mends.MENDS} - without)
+    if options.fault_points:
+        faults.install()
     sys.argv = ["ministack"]
     upstream.module("app").main()
 
@@ -63,10 +67,27 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--mock-config", type=Path, help="Step Functions mocked integrations")
     parser.add_argument(
+        "--function-endpoint",
+        type=_loopback,
+        metavar="URL",
+        help="AWS endpoint for the functions, when a proxy stands before the emulator",
+    )
+    parser.add_argument(
+        "--fault-points",
+        action="store_true",
+        help=f"let POST {faults.PATH} break the state machine's calls; see local.emulator.faults",
+    )
+    parser.add_argument(
         "--without", action="append", default=[], metavar="MEND", help="leave one mend out"
     )
     parser.add_argument("--no-mends", action="store_true", help="MiniStack as it is")
     return parser.parse_args(arguments)
+
+
+def _loopback(url: str) -> str:
+    if urlsplit(url).hostname != "127.0.0.1":
+        raise argparse.ArgumentTypeError(f"{url} is not on 127.0.0.1")
+    return url
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ ACCOUNT_ID = "000000000000"
 
 DEFAULT_REGION = "us-east-1"
 
+FUNCTION_ENDPOINT = "CHARGE_ONCE_FUNCTION_ENDPOINT"
+"""Variable that tells the Lambda mend which endpoint the functions get."""
+
 # What a program needs from the shell to run at all, and what makes its messages readable.
 _KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOG_LEVEL", "PATH", "TZ")
 
@@ -50,6 +53,7 @@ def build(
     async_retry_base_seconds: float,
     account_concurrency: int,
     mock_config: Path | None,
+    function_endpoint: str | None,
 ) -> dict[str, str]:
     """The whole environment of the emulator's process.
 
@@ -63,6 +67,7 @@ def build(
         async_retry_base_seconds: wait before the first asynchronous Lambda retry; AWS waits 60 s.
         account_concurrency: Lambda invocations at once in the account; 0 is unbounded.
         mock_config: Step Functions mocked-integrations file, or None.
+        function_endpoint: AWS endpoint for the functions, None for the emulator itself.
 
     Returns:
         Environment variables; nothing else should be inherited.
@@ -88,5 +93,7 @@ def build(
         "LAMBDA_ACCOUNT_CONCURRENCY": str(account_concurrency),
     }
     if mock_config is not None:
-        environment["SFN_MOCK_CONFIG"] = str(mock_config)
+        environment["SFN_MOCK_CONFIG"] = str(mock_config.resolve())
+    if function_endpoint is not None:
+        environment[FUNCTION_ENDPOINT] = function_endpoint
     return environment

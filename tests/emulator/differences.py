@@ -10,6 +10,7 @@ import time
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,6 +232,27 @@ def a_service_invokes_the_alias_that_it_names(bench: Bench) -> Any:
     run = bench.run({"Invoke": invoke_state(alias["AliasArn"])})
 
     return run.output["Payload"].rpartition(":")[2]
+
+
+@difference("finish-invocations", aws="done", ministack="Runtime.HandlerError")
+def an_update_lets_invocations_finish(bench: Bench) -> Any:
+    url, _ = bench.queue()
+    function = bench.function(
+        "import urllib.request\n"
+        f"body = 'Action=SendMessage&MessageBody=begun&QueueUrl={url}'.encode()\n"
+        f"urllib.request.urlopen('{url}', body).close()\n"
+        "time.sleep(0.5)\n"
+        "return 'done'"
+    )
+    with ThreadPoolExecutor() as pool:
+        result = pool.submit(bench.invoke, function)
+        bench.await_messages(url)
+
+        bench.client("lambda").update_function_code(
+            FunctionName=function, ZipFile=package("return 'new'")
+        )
+
+    return result.result() if isinstance(result.result(), str) else result.result()["errorType"]
 
 
 @difference("function-url", aws=200, ministack="no such host")

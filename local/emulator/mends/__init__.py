@@ -83,6 +83,11 @@ MENDS = (
         functions.give_function_urls_a_reachable_name,
         "a Function URL names a host that does not resolve",
     ),
+    Mend(
+        "finish-invocations",
+        functions.let_invocations_finish,
+        "an update of a function ends its invocations that are under way",
+    ),
     # Step Functions: the language
     Mend(
         "missing-path",

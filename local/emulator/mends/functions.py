@@ -1,18 +1,20 @@
 """Mends of AWS Lambda."""
 
+import contextvars
 import fcntl
 import os
 import struct
 import sys
 import tempfile
 import termios
+import threading
 import time
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from local.emulator import upstream
+from local.emulator import environment, upstream
 
 # What AWS's Python runtimes bring along; anything else must be in the function's own package.
 _RUNTIME_DISTRIBUTIONS = (
@@ -27,6 +29,8 @@ _RUNTIME_DISTRIBUTIONS = (
     "snapshot-restore-py",
     "urllib3",
 )
+
+_INHERITED = ("PATH", "TMPDIR", "NO_PROXY", "no_proxy")
 
 _START_RUNTIME = """\
 import os, sys, threading, time
@@ -72,7 +76,7 @@ def _is_python(config: dict[str, Any]) -> bool:
     return str(config.get("Runtime", "")).startswith("python")
 
 
-def run_python_under_awslambdaric(function_endpoint: str | None = None) -> None:
+def run_python_under_awslambdaric() -> None:
     """A `python3.x` function runs under AWS's own runtime client and the real Runtime API.
 
     Rule: a failed invocation reports the exception's class as `errorType`, a process that ends
@@ -82,9 +86,6 @@ def run_python_under_awslambdaric(function_endpoint: str | None = None) -> None:
 
     The interpreter is the emulator's own, whatever version the function asks for. Durable
     functions stay with MiniStack's built-in runtime, since their context changes per call.
-
-    Args:
-        function_endpoint: AWS endpoint for the functions, when a proxy stands before the emulator.
     """
     lambda_svc = upstream.module("services.lambda_svc")
     lambda_runtime = upstream.module("core.lambda_runtime")
@@ -110,35 +111,38 @@ def run_python_under_awslambdaric(function_endpoint: str | None = None) -> None:
             return original(func, event, request_id)
         return lambda_svc._execute_function_provided_warm(func, event, request_id)
 
-    def environment(original: Any, config: dict[str, Any], code: str, port: int) -> dict[str, str]:
+    def variables(original: Any, config: dict[str, Any], code: str, port: int) -> dict[str, str]:
         complete: dict[str, str] = original(config, code, port)
         if not _is_python(config):
             return complete
+        # What MiniStack added for Lambda, and what AWS's SDK needs: a function must not come to
+        # depend on the shell from which the emulator was started.
+        added = complete.keys() - os.environ.keys()
+        kept = {
+            key: value
+            for key, value in complete.items()
+            if key in added or key in _INHERITED or key.startswith("AWS_")
+        }
         log_group = (config.get("LoggingConfig") or {}).get("LogGroup")
-        name = config.get("FunctionName", "")
-        # Only what MiniStack added to its own environment, and what Lambda defines: a function
-        # must not come to depend on the shell from which the emulator was started.
-        kept = {key: value for key, value in complete.items() if os.environ.get(key) != value}
-        for key in os.environ.keys() & complete.keys():
-            if key in ("PATH", "TMPDIR", "NO_PROXY", "no_proxy") or key.startswith("AWS_"):
-                kept[key] = complete[key]
-        kept |= {
+        return {
+            **kept,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{config['Runtime']}",
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-            "AWS_LAMBDA_LOG_GROUP_NAME": log_group or f"/aws/lambda/{name}",
+            "AWS_LAMBDA_LOG_GROUP_NAME": log_group or f"/aws/lambda/{config['FunctionName']}",
             "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
+            **lambda_svc._runtime_env_vars(config),
+            # Last: nothing that a function sets may lead it to the real AWS.
+            "AWS_ENDPOINT_URL": os.environ.get(
+                environment.FUNCTION_ENDPOINT, os.environ["AWS_ENDPOINT_URL"]
+            ),
         }
-        kept |= lambda_svc._runtime_env_vars(config)
-        if function_endpoint:
-            kept["AWS_ENDPOINT_URL"] = function_endpoint
-        return kept
 
     upstream.wrap(worker_of_runtime_api, "_spawn", spawn)
     upstream.wrap(lambda_runtime, "_worker_class_for", worker_class)
     upstream.wrap(lambda_svc, "_execute_function_warm", execute_warm)
-    upstream.wrap(lambda_svc, "_provided_worker_env", environment)
+    upstream.wrap(lambda_svc, "_provided_worker_env", variables)
 
 
 def answer_the_runtime_at_once() -> None:
@@ -246,3 +250,44 @@ def report_failures_in_lambdas_words() -> None:
         return result
 
     upstream.wrap(worker_class, "invoke", invoke)
+
+
+def let_invocations_finish() -> None:
+    """A new deployment does not end the invocations that are under way.
+
+    Rule: https://docs.aws.amazon.com/lambda/latest/dg/configuration-versions.html and
+    lambda-runtime-environment: an update brings new environments for new invocations; those that
+    work are shut down when they have finished. MiniStack ends every environment of the function.
+    """
+    lambda_svc = upstream.module("services.lambda_svc")
+    lambda_runtime = upstream.module("core.lambda_runtime")
+    outdated: contextvars.ContextVar[bool] = contextvars.ContextVar("outdated", default=False)
+    retired: set[Any] = set()
+    lock = threading.Lock()
+
+    def invalidate(original: Any, *args: Any, **kwargs: Any) -> None:
+        token = outdated.set(True)
+        try:
+            original(*args, **kwargs)
+        finally:
+            outdated.reset(token)
+
+    def kill(original: Any, workers: Any) -> None:
+        doomed = list(workers)
+        if outdated.get():
+            with lock:
+                retired.update(worker for worker in doomed if worker.in_use)
+                doomed = [worker for worker in doomed if worker not in retired]
+        original(doomed)
+
+    def release(original: Any, worker: Any) -> None:
+        with lock:
+            original(worker)
+            is_retired = worker in retired
+            retired.discard(worker)
+        if is_retired:
+            lambda_runtime.kill_workers([worker])
+
+    upstream.wrap(lambda_svc, "invalidate_worker", invalidate)
+    upstream.wrap(lambda_runtime, "kill_workers", kill)
+    upstream.wrap(lambda_svc, "release_worker", release)
