@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from provider import contract
 from provider.core import Document, Provider, dump
-from provider.problem import Problem
+from provider.problem import Problem, key_problem
 from provider.store import Answer
 
 _log = logging.getLogger("provider")
@@ -151,14 +151,14 @@ def idempotency_key(header: str | None) -> str:
     Raises Problem 400 when it is missing, or is not as the contract says.
     """
     if header is None:
-        raise Problem(
+        raise key_problem(
             400,
             "idempotency-key-missing",
             "Idempotency-Key is missing",
             "A charge needs an Idempotency-Key header.",
         )
     if not contract.key_pattern().fullmatch(header):
-        raise Problem(
+        raise key_problem(
             400,
             "idempotency-key-invalid",
             "Idempotency-Key is not valid",

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from provider.ids import after, first_id, new_id
-from provider.problem import Problem, invalid
+from provider.problem import Problem, invalid, key_problem
 from provider.store import Answer, Fault, Marker, Store
 
 Document = dict[str, Any]
@@ -120,7 +120,7 @@ class Provider:
                 if answer is not None:
                     return answer
             elif held.fingerprint != digest:
-                raise Problem(
+                raise key_problem(
                     422,
                     "idempotency-key-reused",
                     "The key belongs to another request",
@@ -130,7 +130,7 @@ class Provider:
                 break
             else:
                 return replace(held.answer, replayed=True)
-        raise Problem(
+        raise key_problem(
             409,
             "idempotency-key-in-use",
             "The first request is still in flight",

@@ -34,6 +34,14 @@ class Problem(Exception):
         }
 
 
+def key_problem(
+    status: int, code: str, title: str, detail: str, headers: dict[str, str] | None = None
+) -> Problem:
+    """A problem with an Idempotency-Key. The IETF draft wants a link to the documentation in it."""
+    link = {"Link": '<../openapi.json>; rel="describedby"; type="application/json"'}
+    return Problem(status, code, title, detail, headers=link | (headers or {}))
+
+
 def invalid(detail: str) -> Problem:
     """A request that breaks the contract: 400, never stored under its key."""
     return Problem(400, "request-invalid", "The request is not valid", detail)

@@ -15,7 +15,7 @@ def post(api: httpx.Client, headers: dict[str, str], content: str) -> httpx.Resp
 
 
 class TestIetfDraft:
-    """draft-ietf-httpapi-idempotency-key-header-07."""
+    """draft-ietf-httpapi-idempotency-key-header-06."""
 
     def test_2_1_the_key_may_be_a_quoted_structured_field_string(self, api: httpx.Client) -> None:
         key, body = fresh_key(), order()
@@ -70,6 +70,15 @@ class TestIetfDraft:
 
         assert refusal.status_code == 400
         assert charges(api, reference=body["reference"]) == []
+
+    @pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": '"open'}])
+    def test_2_7_a_refusal_of_the_key_links_to_the_documentation(
+        self, api: httpx.Client, headers: dict[str, str]
+    ) -> None:
+        refusal = api.post("/v1/charges", json=order(), headers=headers)
+
+        link = refusal.links["describedby"]["url"]
+        assert api.get(refusal.url.join(link)).json()["openapi"]
 
     def test_2_7_fifty_at_once_make_one_charge_and_the_rest_conflict_or_repeat_it(
         self, api: httpx.Client
