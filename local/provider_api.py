@@ -44,11 +44,16 @@ class ProviderApi:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def charges(self, reference: str | None = None) -> Iterator[Json]:
-        """Charges oldest first, page by page; only those with `reference` if one is given."""
+    def charges(self, reference: str | None = None, *, after: str | None = None) -> Iterator[Json]:
+        """Charges oldest first, page by page.
+
+        Only those with `reference` if one is given, and only those after the charge id `after`.
+        """
         query: dict[str, str | int] = {"limit": PAGE}
         if reference is not None:
             query["reference"] = reference
+        if after is not None:
+            query["starting_after"] = after
         while True:
             page = self._call("GET", "/v1/charges", params=query)
             yield from page["data"]
