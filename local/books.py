@@ -23,6 +23,8 @@ Json = dict[str, Any]
 
 _deserialize = boto3.dynamodb.types.TypeDeserializer().deserialize
 
+#: The most that SQS hands out or takes in one request.
+SQS_BATCH = 10
 #: How long a message stays hidden from others while we read the whole queue.
 PEEK_SECONDS = 10
 #: Another reader may hold messages for PEEK_SECONDS; after three times that, something is wrong.
@@ -160,7 +162,7 @@ def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]
     while True:
         answer = stack.client("sqs").receive_message(
             QueueUrl=stack.failure_queue_url,
-            MaxNumberOfMessages=10,
+            MaxNumberOfMessages=SQS_BATCH,
             VisibilityTimeout=hide_seconds,
             # On AWS a short poll asks only some of the queue's servers.
             WaitTimeSeconds=1 if stack.endpoint is None else 0,
@@ -176,15 +178,15 @@ def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]
 def messages(stack: Stack) -> list[Message]:
     """Every message of the failure queue, left where it is.
 
-    Waits for those that another reader holds. Raises CommandError when they do not come back.
+    What another reader holds is waited for. Raises CommandError when it does not come back.
     """
-    seen: list[Message] = []
+    seen: dict[str, Message] = {}
 
     def all_seen() -> bool:
-        taken, held = take_available(stack, PEEK_SECONDS)
+        taken, _ = take_available(stack, PEEK_SECONDS)
         give_back(stack, taken)
-        seen[:] = taken
-        return held == 0
+        seen.update({message.message_id: message for message in taken})
+        return len(seen) >= _depth(stack)
 
     try:
         wait_for(all_seen, PEEK_PATIENCE_SECONDS)
@@ -192,14 +194,18 @@ def messages(stack: Stack) -> list[Message]:
         raise CommandError(
             "Another reader holds messages of the failure queue: try again in a minute."
         ) from None
-    return seen
+    return list(seen.values())
 
 
 def give_back(stack: Stack, messages: list[Message]) -> None:
     """Make taken messages visible again at once."""
-    for message in messages:
-        stack.client("sqs").change_message_visibility(
-            QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt, VisibilityTimeout=0
+    for start in range(0, len(messages), SQS_BATCH):
+        stack.client("sqs").change_message_visibility_batch(
+            QueueUrl=stack.failure_queue_url,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": message.receipt, "VisibilityTimeout": 0}
+                for number, message in enumerate(messages[start : start + SQS_BATCH])
+            ],
         )
 
 

@@ -29,7 +29,7 @@ ASYNC_RETRY_SECONDS = 15
 SHOWN_VERSIONS = ("ministack", "stackport", "aws-sam-cli", "awslambdaric", "boto3")
 
 
-def up() -> stack.Stack:
+def up(wait_scale: float = WAIT_SCALE) -> stack.Stack:
     """Start the local stack, or give the one that is up already.
 
     What an earlier run left behind half-dead is stopped first. Raises CommandError with what to
@@ -42,7 +42,7 @@ def up() -> stack.Stack:
         if processes.stop_all():
             errors.print("Stopped what was left of an earlier run.")
         try:
-            return _start()
+            return _start(wait_scale)
         except BaseException:
             _stop()
             raise
@@ -64,12 +64,12 @@ def healthy() -> stack.Stack | None:
     return found if all(processes.answers(url) for url in addresses if url) else None
 
 
-def _start() -> stack.Stack:
+def _start(wait_scale: float) -> stack.Stack:
     parameters = deploy.local_parameters()
     with ThreadPoolExecutor() as pool:
         building = pool.submit(deploy.build, parameters)
         with step("Start the emulator"):
-            endpoint = _start_emulator()
+            endpoint = _start_emulator(wait_scale)
         with step("Build the functions (sam build)"):
             building.result()
     with step("Deploy the template (sam deploy)"):
@@ -86,14 +86,14 @@ def _start() -> stack.Stack:
     return complete
 
 
-def _start_emulator() -> str:
+def _start_emulator(wait_scale: float) -> str:
     port = processes.free_port(EMULATOR_PORT)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = [
         *(sys.executable, "-m", "local.emulator"),
         *("--port", str(port)),
         *("--region", stack.LOCAL_REGION),
-        *("--wait-scale", str(WAIT_SCALE)),
+        *("--wait-scale", str(wait_scale)),
         *("--async-retry-base-seconds", str(ASYNC_RETRY_SECONDS)),
     ]
     process = processes.start("emulator", arguments, processes.clean_environment())

@@ -12,6 +12,9 @@ from local import lifecycle
 from local.paths import STATE_VARIABLE
 from local.stack import Stack
 
+#: A tenth of the local run's: the order of the waits is what matters, not their length.
+WAIT_SCALE = 0.002
+
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
@@ -24,7 +27,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     before = os.environ.get(STATE_VARIABLE)
     os.environ[STATE_VARIABLE] = str(state)
     try:
-        yield lifecycle.up()
+        yield lifecycle.up(wait_scale=WAIT_SCALE)
     finally:
         lifecycle.down()
         if before is None:
