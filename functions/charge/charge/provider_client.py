@@ -133,9 +133,10 @@ class ProviderClient:
     def _send(
         self, method: str, url: str, headers: dict[str, str], body: bytes | None, key: str
     ) -> _Answer:
-        seconds = min(self._timeout_seconds, self._seconds_left())
-        if seconds < SHORTEST_CALL_SECONDS:
+        seconds_left = self._seconds_left()
+        if seconds_left < SHORTEST_CALL_SECONDS:
             raise ProviderUnavailable("no time is left in this invocation to ask the provider")
+        seconds = min(self._timeout_seconds, seconds_left)
         deadline = time.monotonic() + seconds
         try:
             response = self._pool.request(

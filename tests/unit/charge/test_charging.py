@@ -337,7 +337,7 @@ def test_a_look_up_is_patient_too(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("retry_after", "seconds_left"),
-    [(None, 40.0), (5.1, 40.0), (5.0, 14.9)],
+    [(None, 40.0), (3.1, 40.0), (3.0, 12.9)],
     ids=["not said", "too long", "no time for the answer"],
 )
 def test_other_waits_are_left_to_the_state_machine(
