@@ -9,6 +9,7 @@ import tempfile
 import termios
 import threading
 import time
+from collections import defaultdict
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -29,6 +30,10 @@ _RUNTIME_DISTRIBUTIONS = (
     "snapshot-restore-py",
     "urllib3",
 )
+
+# One function's invocations at a time; more wait for a place. AWS has room for a burst of cold
+# starts, two cores do not: a hundred processes starting at once miss their start-up limit.
+_INVOCATIONS_AT_ONCE = 12
 
 _INHERITED = ("PATH", "TMPDIR", "NO_PROXY", "no_proxy")
 
@@ -91,6 +96,10 @@ def run_python_under_awslambdaric() -> None:
     lambda_runtime = upstream.module("core.lambda_runtime")
 
     worker_of_runtime_api = lambda_runtime.ProvidedWorker
+    gates: dict[str, threading.Semaphore] = defaultdict(
+        lambda: threading.Semaphore(_INVOCATIONS_AT_ONCE)
+    )
+    gates_lock = threading.Lock()
 
     def spawn(original: Any, worker: Any, init_timeout: float | None = None) -> None:
         if _is_python(worker.config):
@@ -106,10 +115,13 @@ def run_python_under_awslambdaric() -> None:
         return worker_of_runtime_api if _is_python(config) else original(config)
 
     def execute_warm(original: Any, func: dict[str, Any], event: Any, request_id: str) -> Any:
-        durable = lambda_svc._durable_ctx.get()
-        if durable or not _is_python(func.get("config") or func):
+        config = func.get("config") or func
+        if lambda_svc._durable_ctx.get() or not _is_python(config):
             return original(func, event, request_id)
-        return lambda_svc._execute_function_provided_warm(func, event, request_id)
+        with gates_lock:
+            gate = gates[config["FunctionName"]]
+        with gate:
+            return lambda_svc._execute_function_provided_warm(func, event, request_id)
 
     def variables(original: Any, config: dict[str, Any], code: str, port: int) -> dict[str, str]:
         complete: dict[str, str] = original(config, code, port)
