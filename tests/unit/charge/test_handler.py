@@ -2,11 +2,14 @@
 
 import json
 import logging
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import botocore.session
@@ -344,3 +347,18 @@ def assert_names_the_order(log: dict[str, Any]) -> None:
     assert log["idempotency_key"] == KEY
     assert (log["bucket"], log["object_key"]) == ("orders-bucket", "orders/a b+c/ü.json")
     assert log["version_id"] == "3sL4kqtJlcpXroDTDmJ.rmSpXd3dIbrHY"
+
+
+def test_importing_the_function_reads_no_setting_and_leaves_boto3_alone() -> None:
+    program = "import sys, charge.handler; print('boto3' in sys.modules)"
+    path = str(Path(handler.__file__).parents[1])
+
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert run.stdout == "False\n"
