@@ -75,15 +75,19 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def client(self, service: str, **settings: Any) -> Any:
-        """A boto3 client of `service` that talks to this emulator with throw-away credentials."""
-        return boto3.client(
-            service,  # type: ignore[call-overload]
-            endpoint_url=self.url,
-            region_name=environment.DEFAULT_REGION,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",  # noqa: S106 - the emulator takes any
-            **settings,
-        )
+        """A boto3 client of `service` that talks to this emulator.
+
+        Args:
+            service: name that boto3 knows.
+            settings: further arguments of `boto3.client`; they win over the throw-away credentials.
+        """
+        own = {
+            "endpoint_url": self.url,
+            "region_name": environment.DEFAULT_REGION,
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+        }
+        return boto3.client(service, **(own | settings))  # type: ignore[call-overload]
 
     def stop(self) -> None:
         """End the emulator and whatever it started; harmless when it has already ended."""

@@ -49,11 +49,11 @@ class Bench:
 
     # Step Functions
 
-    def machine(self, states: dict[str, Any], **fields: Any) -> str:
+    def machine(self, states: dict[str, Any], role: str = ROLE, **fields: Any) -> str:
         """Create a state machine that starts at the first of `states`; returns its ARN."""
         definition = {"StartAt": next(iter(states)), "States": states, **fields}
         created = self.client("stepfunctions").create_state_machine(
-            name=unique("machine"), definition=json.dumps(definition), roleArn=ROLE
+            name=unique("machine"), definition=json.dumps(definition), roleArn=role
         )
         return str(created["stateMachineArn"])
 
@@ -95,14 +95,14 @@ class Bench:
 
     # Lambda
 
-    def function(self, body: str, *, runtime: str = "python3.11", **settings: Any) -> str:
+    def function(self, body: str, *, role: str = ROLE, **settings: Any) -> str:
         """Deploy `def handle(event, context):` with this body; returns the function's name."""
         name = unique("function")
         self.client("lambda").create_function(
             FunctionName=name,
-            Runtime=runtime,
+            Runtime="python3.11",
             Handler="work.handler.handle",
-            Role=ROLE,
+            Role=role,
             Code={"ZipFile": package(body)},
             **settings,
         )

@@ -31,3 +31,13 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture(scope="session")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     yield from _serve(tmp_path_factory, "--fault-points")
+
+
+@pytest.fixture(scope="session")
+def mended_with_auth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    yield from _serve(tmp_path_factory, "--auth")
+
+
+@pytest.fixture(scope="session")
+def upstream_with_auth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    yield from _serve(tmp_path_factory, "--auth", "--no-mends")

@@ -27,18 +27,22 @@ class Difference:
     aws: Any
     ministack: Any
     look: Callable[[Bench], Any]
+    auth: bool
 
 
 DIFFERENCES: dict[str, Difference] = {}
 
 
 def difference(
-    mend: str, *, aws: Any, ministack: Any
+    mend: str, *, aws: Any, ministack: Any, auth: bool = False
 ) -> Callable[[Callable[[Bench], Any]], Callable[[Bench], Any]]:
-    """Register a look at the emulator: what it returns on AWS, and what without the mend."""
+    """Register a look at the emulator: what it returns on AWS, and what without the mend.
+
+    With `auth` it looks at an emulator that checks permissions.
+    """
 
     def register(look: Callable[[Bench], Any]) -> Callable[[Bench], Any]:
-        DIFFERENCES[look.__name__] = Difference(mend, aws, ministack, look)
+        DIFFERENCES[look.__name__] = Difference(mend, aws, ministack, look, auth)
         return look
 
     return register
@@ -192,7 +196,8 @@ def a_warm_invocation_takes_less_than_40_ms(bench: Bench) -> Any:
         return time.perf_counter() - begin
 
     seconds()
-    return min(seconds() for _ in range(5)) < 0.04
+    # The best of many: another program may be busy.
+    return any(seconds() < 0.04 for _ in range(20))
 
 
 _CUSTOM_RUNTIME = """#!/usr/bin/env python3
@@ -315,10 +320,11 @@ def a_runtime_error_cannot_be_caught(bench: Bench) -> Any:
 @difference("retry-waits", aws=True, ministack=False)
 def the_wait_before_a_retry_has_a_ceiling(bench: Bench) -> Any:
     retry = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 20, "MaxDelaySeconds": 1}
-    begin = time.perf_counter()
-    bench.run({"Invoke": invoke_state("nobody", Retry=[{**retry, "MaxAttempts": 1}])})
-    # 20 s are one second on these emulators.
-    return time.perf_counter() - begin < 0.7
+    run = bench.run({"Invoke": invoke_state("nobody", Retry=[{**retry, "MaxAttempts": 1}])})
+    failed = next(event for event in run.events if event["type"] == "TaskFailed")
+    tried_again = [event for event in run.events if event["type"] == "TaskScheduled"][1]
+    # 20 s are one second on these emulators, and 1 s a twentieth.
+    return (tried_again["timestamp"] - failed["timestamp"]).total_seconds() < 0.9
 
 
 @difference("result-selector-context", aws=True, ministack=False)
@@ -335,8 +341,14 @@ def a_result_selector_sees_the_context(bench: Bench) -> Any:
 
 @difference("no-head-start", aws=True, ministack=False)
 def an_execution_begins_when_it_is_started(bench: Bench) -> Any:
-    events = bench.run({"Pass": passing()}).events
-    return (events[1]["timestamp"] - events[0]["timestamp"]).total_seconds() < 0.1
+    machine = bench.machine({"Pass": passing()})
+
+    def seconds() -> float:
+        started, entered, *_ = bench.finish(bench.start(machine)).events
+        return float((entered["timestamp"] - started["timestamp"]).total_seconds())
+
+    # The best of some: another program may be busy.
+    return any(seconds() < 0.1 for _ in range(5))
 
 
 @difference("start-idempotently", aws="the same execution", ministack="ExecutionAlreadyExists")
@@ -526,3 +538,111 @@ def a_rule_retries_a_failing_function(bench: Bench) -> Any:
 
     wait_for(no_more_to_come, WAIT_SECONDS)
     return len(messages)
+
+
+# AWS Identity and Access Management
+
+
+def role(bench: Bench, service: str, *allowed: str) -> str:
+    """A role that `service` assumes, which allows these actions on everything; returns its ARN."""
+    iam, name = bench.client("iam"), unique("role")
+    trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))["Role"]["Arn"]
+    allow = {"Effect": "Allow", "Action": list(allowed), "Resource": "*"}
+    iam.put_role_policy(RoleName=name, PolicyName="allowed", PolicyDocument=policy(allow))
+    return str(arn)
+
+
+def user_client(bench: Bench, service: str, *allowed: str) -> Any:
+    """A client with the keys of a user who may do these actions on everything."""
+    iam, name = bench.client("iam"), unique("user")
+    iam.create_user(UserName=name)
+    allow = {"Effect": "Allow", "Action": list(allowed), "Resource": "*"}
+    iam.put_user_policy(UserName=name, PolicyName="allowed", PolicyDocument=policy(allow))
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    return bench.server.client(
+        service,
+        aws_access_key_id=key["AccessKeyId"],
+        aws_secret_access_key=key["SecretAccessKey"],
+    )
+
+
+def policy(*statements: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+@difference("tls-loopback", aws=200, ministack="AccessDenied", auth=True)
+def a_policy_that_demands_tls_lets_the_sdk_in(bench: Bench) -> Any:
+    bucket = bench.bucket()
+    deny = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [f"arn:aws:s3:::{bucket}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    bench.client("s3").put_bucket_policy(Bucket=bucket, Policy=policy(deny))
+    try:
+        answer = user_client(bench, "s3", "s3:*").put_object(Bucket=bucket, Key="orders/1.json")
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return answer["ResponseMetadata"]["HTTPStatusCode"]
+
+
+@difference(
+    "machine-role",
+    aws=["SQS.AmazonSQSException", None],
+    ministack=[None, None],
+    auth=True,
+)
+def a_state_machine_needs_a_role_that_allows_the_call(bench: Bench) -> Any:
+    url, _ = bench.queue()
+    send = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::sqs:sendMessage",
+        "Parameters": {"QueueUrl": url, "MessageBody": "sent"},
+        "End": True,
+    }
+
+    def error_with(action: str) -> str | None:
+        machine_role = role(bench, "states.amazonaws.com", action)
+        return bench.finish(bench.start(bench.machine({"Send": send}, role=machine_role))).error
+
+    return [error_with("sqs:ReceiveMessage"), error_with("sqs:SendMessage")]
+
+
+@difference("target-dead-letters", aws=["NO_PERMISSIONS"] * 3, ministack=[None] * 3, auth=True)
+def a_rule_needs_permission_for_its_target(bench: Bench) -> Any:
+    url, queue = bench.queue()
+    allow = {
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": queue,
+    }
+    bench.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy(allow)})
+    name = bench.function("return 1", role=role(bench, "lambda.amazonaws.com", "s3:GetObject"))
+    function = bench.client("lambda").get_function(FunctionName=name)
+    targets = (
+        {"Arn": function["Configuration"]["FunctionArn"]},
+        {"Arn": bench.queue()[1]},
+        {
+            "Arn": bench.machine(
+                {"Pass": passing()}, role=role(bench, "states.amazonaws.com", "s3:*")
+            ),
+            "RoleArn": role(bench, "events.amazonaws.com", "states:DescribeExecution"),
+        },
+    )
+
+    def code(target: dict[str, str]) -> str | None:
+        source = unique("source")
+        bench.rule({"source": [source]}, **target, DeadLetterConfig={"Arn": queue})
+        # The same event to the queue itself, to know when all have been delivered.
+        bench.rule({"source": [source]}, Arn=queue)
+        bench.put_event(source)
+        found = bench.await_messages(url)
+        found += bench.receive(url)
+        codes = [message.get("MessageAttributes", {}).get("ERROR_CODE") for message in found]
+        return next((code["StringValue"] for code in codes if code), None)
+
+    return [code(target) for target in targets]

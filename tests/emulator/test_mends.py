@@ -5,22 +5,25 @@ from pathlib import Path
 import pytest
 
 from local.emulator import mends
-from tests.emulator.bench import Bench
 from tests.emulator.differences import DIFFERENCES
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_the_mended_emulator_does_what_aws_does(name: str, mended: Bench) -> None:
-    seen = DIFFERENCES[name].look(mended)
+def test_the_mended_emulator_does_what_aws_does(name: str, request: pytest.FixtureRequest) -> None:
+    difference = DIFFERENCES[name]
+    emulator = request.getfixturevalue("mended_with_auth" if difference.auth else "mended")
 
-    assert seen == DIFFERENCES[name].aws
+    seen = difference.look(emulator)
+
+    assert seen == difference.aws
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_the_mend_is_still_needed(name: str, upstream: Bench) -> None:
+def test_the_mend_is_still_needed(name: str, request: pytest.FixtureRequest) -> None:
     difference = DIFFERENCES[name]
+    emulator = request.getfixturevalue("upstream_with_auth" if difference.auth else "upstream")
 
-    seen = difference.look(upstream)
+    seen = difference.look(emulator)
 
     assert seen != difference.aws, f"upstream fixed {name}: delete the mend {difference.mend}"
     assert seen == difference.ministack, f"upstream changed {name}: look at it again"

@@ -15,6 +15,7 @@ from local.emulator.mends import (
     functions,
     integrations,
     language,
+    permissions,
     s3,
 )
 
@@ -30,6 +31,12 @@ class Mend:
 
 
 MENDS = (
+    # AWS Identity and Access Management
+    Mend(
+        "tls-loopback",
+        permissions.take_the_loopback_for_tls,
+        "a policy that demands TLS denies every request on the loopback",
+    ),
     # Amazon S3
     Mend(
         "s3-version-in-events",
@@ -165,6 +172,11 @@ MENDS = (
         "throttling-error",
         integrations.name_throttling,
         "a throttled invocation fails as Lambda.Unknown",
+    ),
+    Mend(
+        "machine-role",
+        permissions.ask_the_machines_role,
+        "a state machine may call anything, whatever its role says",
     ),
     # Outermost: a mocked response is the whole response.
     Mend(

@@ -4,6 +4,13 @@ import json
 from typing import Any
 
 from local.emulator import upstream
+from local.emulator.mends import permissions
+
+_ACTIONS = {
+    "lambda": "lambda:InvokeFunction",
+    "sqs": "sqs:SendMessage",
+    "states": "states:StartExecution",
+}
 
 
 def dead_letter_what_cannot_be_delivered() -> None:
@@ -12,15 +19,16 @@ def dead_letter_what_cannot_be_delivered() -> None:
     Rule: EventBridge does not retry a missing target or missing permission but sends the event
     to the target's DLQ, with the attributes RULE_ARN, TARGET_ARN, ERROR_CODE and ERROR_MESSAGE.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
-    Queue policies count when the emulator runs with `--auth`.
+    Roles and policies count when the emulator runs with `--auth`.
     """
     eventbridge = upstream.module("services.eventbridge")
     sqs = upstream.module("services.sqs")
     lambda_svc = upstream.module("services.lambda_svc")
     stepfunctions = upstream.module("services.stepfunctions")
 
-    def obstacle(arn: str, rule_arn: str) -> tuple[str, str] | None:
+    def obstacle(target: dict[str, Any], rule_arn: str) -> tuple[str, str] | None:
         """Why the target cannot be reached, as (ERROR_CODE, ERROR_MESSAGE); None if it can."""
+        arn = target["Arn"]
         service = arn.split(":")[2]
         found = {
             "lambda": lambda: lambda_svc._get_func_record_for_ref(arn)[0],
@@ -29,9 +37,19 @@ def dead_letter_what_cannot_be_delivered() -> None:
         }.get(service, lambda: True)()
         if not found:
             return "NO_RESOURCE", f"The target {arn} does not exist."
-        if service == "sqs" and not may_send(arn, rule_arn):
-            return "NO_PERMISSIONS", f"The policy of {arn} does not allow {rule_arn} to send."
+        if service in _ACTIONS and permissions.is_checked() and not may(service, target, rule_arn):
+            return "NO_PERMISSIONS", f"{rule_arn} is not authorized to {_ACTIONS[service]} on {arn}"
         return None
+
+    def may(service: str, target: dict[str, Any], rule_arn: str) -> bool:
+        """By the target's role, where it has one, else by the policy of the resource."""
+        arn, action = target["Arn"], _ACTIONS[service]
+        if role := target.get("RoleArn"):
+            return permissions.role_allows(role, action, arn)
+        if service == "sqs":
+            return may_send(arn, rule_arn)
+        policy, _ = lambda_svc.function_policy_for_arn(arn) or (None, None)
+        return permissions.policy_allows(policy, "events.amazonaws.com", action, arn, rule_arn)
 
     def may_send(queue_arn: str, rule_arn: str) -> bool:
         account = eventbridge.get_account_id()
@@ -39,7 +57,7 @@ def dead_letter_what_cannot_be_delivered() -> None:
 
     def invoke(original: Any, target: Any, event: Any, rule: Any, view: Any = None) -> None:
         rule_arn = rule.get("Arn", "")
-        problem = obstacle(target["Arn"], rule_arn)
+        problem = obstacle(target, rule_arn)
         if problem is None:
             original(target, event, rule, view)
             return
