@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 from local.errors import CommandError
 from local.paths import PROJECT, TEMPLATE, state_folder
@@ -43,32 +44,53 @@ def local_parameters() -> dict[str, str]:
 
 def build(parameters: dict[str, str]) -> None:
     """Build the functions. Cached: unchanged ones, and their requirements, are not built again."""
-    folder = state_folder()
+    _build(TEMPLATE, state_folder(), parameters)
+
+
+def deploy(endpoint: str, parameters: dict[str, str]) -> Stack:
+    """Deploy what `build` made to the emulator at `endpoint`."""
+    return _deploy(LOCAL_STACK, state_folder(), endpoint, parameters)
+
+
+def deploy_beside(running: Stack, template: Path, name: str, parameters: dict[str, str]) -> Stack:
+    """Build a second template and deploy it as the stack `name`, to the emulator of `running`.
+
+    Harmless when it is there already: only what has changed is deployed.
+    """
+    if running.endpoint is None:
+        raise CommandError(f"{running.name} is on AWS: nothing is deployed beside it from here.")
+    folder = state_folder() / name
+    _build(template, folder, parameters)
+    return _deploy(name, folder, running.endpoint, parameters)
+
+
+def _build(template: Path, folder: Path, parameters: dict[str, str]) -> None:
     _sam(
         "build",
-        *("--template-file", str(TEMPLATE)),
+        *("--template-file", str(template)),
         *("--build-dir", str(folder / "build")),
         *("--cache-dir", str(folder / "cache")),
-        *("--base-dir", str(PROJECT)),
+        *("--base-dir", str(template.parent)),
         "--cached",
         "--parallel",
         *_overrides(parameters),
     )
 
 
-def deploy(endpoint: str, parameters: dict[str, str]) -> Stack:
-    """Deploy what `build` made to the emulator at `endpoint`."""
+def _deploy(name: str, folder: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
     client("s3", LOCAL_REGION, endpoint).create_bucket(Bucket=ARTIFACTS_BUCKET)
     _sam(
         "deploy",
-        *("--template-file", str(state_folder() / "build" / "template.yaml")),
+        *("--template-file", str(folder / "build" / "template.yaml")),
+        *("--stack-name", name),
+        "--no-fail-on-empty-changeset",
         *_overrides(parameters),
         endpoint=endpoint,
     )
     cloudformation = client("cloudformation", LOCAL_REGION, endpoint)
-    description = cloudformation.describe_stacks(StackName=LOCAL_STACK)["Stacks"][0]
+    description = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     return Stack(
-        name=LOCAL_STACK,
+        name=name,
         region=LOCAL_REGION,
         endpoint=endpoint,
         outputs={item["OutputKey"]: item["OutputValue"] for item in description["Outputs"]},

@@ -1,0 +1,352 @@
+"""The lab on a stack: real Lambda functions behind real notifications, and the real pipeline.
+
+A cell of the table is one fresh object. Where S3 delivers its event once, S3 does it; where it
+shall arrive more than once, the object lies where no notification is set, and the lab delivers
+the event by asynchronous invocations, since S3 cannot be asked for a duplicate.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from local import books as pipeline_books
+from local import deploy, orders
+from local.errors import CommandError
+from local.lab import books
+from local.lab.events import object_created
+from local.lab.function.handlers.faults import fault_key
+from local.lab.function.handlers.recipes import object_of
+from local.lab.rows import Row, count_findings
+from local.lab.scenarios import CHARGE_ONCE, LAB_HANDLERS, SCENARIOS, Scenario
+from local.paths import PROJECT
+from local.stack import Stack
+
+Json = dict[str, Any]
+Report = Callable[[Row, bool], None]
+"""Gets a row whenever it has changed, and whether it is final."""
+
+TEMPLATE = PROJECT / "local" / "lab" / "template.yaml"
+LAB_STACK = "charge-once-lab"
+
+#: Below the emulator's first asynchronous retry (15 s), as on AWS 50 s are below 60 s; and long
+#: enough for a busy machine, where an attempt that is cut off by chance spoils its cell.
+HANDLER_TIMEOUT_SECONDS = 10
+#: How often a cell that was spoiled by chance is measured again before the lab gives up.
+REPEATS = 2
+#: Two retries come 15 and 30 s apart here; on AWS 1 and 2 minutes, and logs and queue lag.
+LOCAL_PATIENCE_SECONDS = 150
+AWS_PATIENCE_SECONDS = 900
+POLL_SECONDS = 0.3
+#: Orders of charge-once that are followed at the same time: two cores start cold functions slowly.
+FOLLOWED_AT_ONCE = 3
+
+
+def deploy_lab(running: Stack) -> Stack:
+    """Deploy the lab beside charge-once, onto the same emulator."""
+    machine = deploy.local_parameters()
+    parameters = {name: machine[name] for name in ("PythonVersion", "Architecture")}
+    parameters["HandlerTimeoutSeconds"] = str(HANDLER_TIMEOUT_SECONDS)
+    return deploy.deploy_beside(running, TEMPLATE, LAB_STACK, parameters)
+
+
+# ---------------------------------------------------------------- the lab's handlers
+
+
+@dataclass
+class Seen:
+    """What is known of one object so far. Attempts are those that the function's log shows."""
+
+    started: int = 0
+    ended: int = 0
+    failed: int = 0
+    queued: int = 0
+    entry: books.Entry = field(default_factory=books.Entry)
+
+    @property
+    def deliveries_finished(self) -> int:
+        """Deliveries that no retry will follow: the attempt went well, or Lambda gave up."""
+        return self.ended + self.queued
+
+    @property
+    def cut_off(self) -> int:
+        """Attempts that Lambda ended by time-out: they could not log their end."""
+        return self.started - self.ended - self.failed
+
+
+class Watch:
+    """Reads table, logs and queue of the lab again and again, for everybody who waits."""
+
+    def __init__(self, lab: Stack) -> None:
+        self._lab = lab
+        self._since_ms = int(time.time() * 1000)
+        self._patience = AWS_PATIENCE_SECONDS if lab.endpoint is None else LOCAL_PATIENCE_SECONDS
+        self._changed = threading.Condition()
+        self._seen: dict[str, Seen] = {}
+
+    def refresh(self) -> None:
+        """Read everything once."""
+        lab = self._lab
+        seen: defaultdict[str, Seen] = defaultdict(Seen)
+        # Attempts first and books last: an attempt that has ended is always in the books.
+        for handler in LAB_HANDLERS:
+            self._read_log(output(lab, handler, "Logs"), seen)
+        for message in pipeline_books.messages(lab):
+            for record in message.body.get("requestPayload", {}).get("Records", []):
+                seen[object_of(record).name].queued += 1
+        found = books.items(lab.client("dynamodb"), lab.outputs["LabTable"])
+        for name, entry in books.entries(found).items():
+            seen[name].entry = entry
+        with self._changed:
+            self._seen = dict(seen)
+            self._changed.notify_all()
+
+    def _read_log(self, group: str, seen: dict[str, Seen]) -> None:
+        pages = (
+            self._lab.client("logs")
+            .get_paginator("filter_log_events")
+            .paginate(logGroupName=group, startTime=self._since_ms)
+        )
+        for page in pages:
+            for event in page["events"]:
+                if not event["message"].startswith('{"message": "attempt '):
+                    continue
+                line = json.loads(event["message"])
+                attempts = seen[f"{self._lab.outputs['LabBucket']}/{line['key']}"]
+                attempts.started += line["message"] == "attempt started"
+                attempts.ended += line["message"] == "attempt ended"
+                attempts.failed += line["message"] == "attempt failed"
+
+    def of(self, name: str) -> Seen:
+        """What the last refresh saw of the object (bucket/key)."""
+        with self._changed:
+            return self._seen.get(name) or Seen()
+
+    def started(self, name: str) -> Seen:
+        """Wait for the object's first attempt. Raises CommandError."""
+        return self._until(name, lambda seen: seen.started >= 1)
+
+    def finished(self, name: str, deliveries: int) -> Seen:
+        """Wait until no retry of that many deliveries can follow. Raises CommandError."""
+        return self._until(name, lambda seen: seen.deliveries_finished >= deliveries)
+
+    def _until(self, name: str, condition: Callable[[Seen], bool]) -> Seen:
+        with self._changed:
+            if not self._changed.wait_for(lambda: condition(self.of(name)), self._patience):
+                raise CommandError(f"{name} came to no end in {self._patience} s: {self.of(name)}")
+            return self.of(name)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One object in one scenario."""
+
+    handler: str
+    scenario: Scenario
+    bucket: str
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.bucket}/{self.key}"
+
+    def row(self, seen: Seen) -> Row:
+        entry = seen.entry
+        return Row(
+            handler=self.handler,
+            scenario=self.scenario.name,
+            charges=entry.charges,
+            record=entry.record,
+            queued=seen.queued,
+            findings=count_findings(charges=entry.charges, record=entry.record),
+            disturbed=self.scenario.point is not None,
+        )
+
+
+class Lab:
+    """The lab's stack at work."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._watch = Watch(stack)
+        self._crowd = threading.Lock()
+        self.cells: dict[tuple[str, Scenario], Cell] = {}
+
+    def measure(self, handler: str, scenarios: Iterable[Scenario], report: Report) -> list[Row]:
+        """One row of the table. Somebody else must call `refresh` meanwhile."""
+        scenarios = tuple(scenarios)
+        # Those that wait for Lambda's retries first: the others fit into their waiting.
+        in_turn = sorted(scenarios, key=lambda scenario: scenario.deliveries)
+        cells = {scenario: self._start(handler, scenario) for scenario in in_turn}
+        rows = {}
+        for _ in range(1 + REPEATS):
+            spoiled = []
+            for scenario, cell in cells.items():
+                seen = self._watch.finished(cell.name, scenario.deliveries)
+                if seen.cut_off > scenario.time_outs:
+                    spoiled.append(scenario)
+                    continue
+                rows[scenario] = cell.row(seen)
+                report(rows[scenario], True)
+            if not spoiled:
+                return [rows[scenario] for scenario in scenarios]
+            cells = {scenario: self._start(handler, scenario) for scenario in spoiled}
+        raise CommandError(
+            f"{handler}: attempts were cut off that nobody asked for, {1 + REPEATS} times. "
+            "The machine is too busy to measure on."
+        )
+
+    def refresh(self, report: Report) -> None:
+        """Look at everything, and tell how far each cell has come."""
+        self._watch.refresh()
+        for cell in list(self.cells.values()):
+            report(cell.row(self._watch.of(cell.name)), False)
+
+    def require_no_other_faults(self) -> None:
+        """Raises CommandError when the stack was deployed to fail once by itself."""
+        for handler in LAB_HANDLERS:
+            name = output(self._stack, handler, "Function")
+            settings = self._stack.client("lambda").get_function_configuration(FunctionName=name)
+            if settings["Environment"]["Variables"].get("FAIL_ONCE", "never") != "never":
+                raise CommandError(
+                    f"{self._stack.name} makes every object fail once by itself: deploy it with "
+                    "FailOnce=never to have the lab choose the fault points."
+                )
+
+    def _start(self, handler: str, scenario: Scenario) -> Cell:
+        """Put a fresh object through the scenario; gives it before its last retry has ended."""
+        # Nothing is set for by-hand/, so S3 stays silent there.
+        folder = handler if scenario.deliveries == 1 else f"by-hand/{handler}"
+        key = f"{folder}/{uuid.uuid4().hex}.json"
+        cell = Cell(handler, scenario, self._stack.outputs["LabBucket"], key)
+        self.cells[handler, scenario] = cell
+        if scenario.deliveries == 1:
+            self._have_s3_deliver(cell)
+        else:
+            self._deliver_by_hand(cell)
+        return cell
+
+    def _have_s3_deliver(self, cell: Cell) -> None:
+        if cell.scenario.point:
+            self._stack.client("dynamodb").put_item(
+                TableName=self._stack.outputs["LabTable"],
+                Item={
+                    "pk": {"S": fault_key(cell.name, cell.scenario.point)},
+                    "remaining": {"N": str(cell.scenario.times)},
+                },
+            )
+        self._put(cell)
+        # One cold start at a time for each handler: the next object finds a warm function.
+        self._watch.started(cell.name)
+
+    def _deliver_by_hand(self, cell: Cell) -> None:
+        event = self._put(cell)
+        deliveries = cell.scenario.deliveries
+        if cell.scenario.together:
+            # One crowd at a time: each starts as many workers as it has deliveries.
+            with self._crowd, ThreadPoolExecutor(deliveries) as pool:
+                list(pool.map(lambda _: self._invoke(cell.handler, event), range(deliveries)))
+                self._watch.finished(cell.name, deliveries)
+            return
+        for number in range(1, deliveries + 1):
+            self._invoke(cell.handler, event)
+            self._watch.finished(cell.name, number)
+
+    def _put(self, cell: Cell) -> Json:
+        """Put the object; gives the event for deliveries by hand, with a sequencer made up."""
+        body = b"{}"
+        answer = self._stack.client("s3").put_object(Bucket=cell.bucket, Key=cell.key, Body=body)
+        return object_created(
+            bucket=cell.bucket,
+            key=cell.key,
+            version_id=answer["VersionId"],
+            etag=answer["ETag"],
+            sequencer=uuid.uuid4().hex[:18].upper(),
+            size=len(body),
+        )
+
+    def _invoke(self, handler: str, event: Json) -> None:
+        self._stack.client("lambda").invoke(
+            FunctionName=output(self._stack, handler, "Function"),
+            InvocationType="Event",
+            Payload=json.dumps(event),
+        )
+
+
+def output(lab: Stack, handler: str, suffix: str) -> str:
+    """An output of the lab's stack by handler: `claim-first-by-version` is ClaimFirstByVersion."""
+    name = "".join(word.capitalize() for word in handler.split("-"))
+    return lab.outputs[f"{name}{suffix}"]
+
+
+# ---------------------------------------------------------------- charge-once
+
+
+def measure_charge_once(
+    stack: Stack, scenarios: Iterable[Scenario], report: Report
+) -> dict[str, Row]:
+    """Charge-once's row by idempotency key, before the reconciler has looked."""
+
+    def follow(scenario: Scenario) -> tuple[str, Row]:
+        result = orders.follow(
+            stack,
+            orders.fresh_object_key(),
+            orders.order_body(None, {}),
+            times=scenario.deliveries,
+            concurrently=scenario.together,
+            armed=scenario.fault_of_charge_once,
+        )
+        record = result["record"]
+        row = Row(
+            handler=CHARGE_ONCE,
+            scenario=scenario.name,
+            charges=sum(charge["status"] == "succeeded" for charge in result["charges"]),
+            record=record["status"] if record else None,
+            queued=result["queued"],
+            disturbed=scenario.point is not None,
+        )
+        report(row, record is not None and record["status"] != "in_progress")
+        return result["idempotency_key"], row
+
+    with ThreadPoolExecutor(FOLLOWED_AT_ONCE) as pool:
+        return dict(pool.map(follow, scenarios))
+
+
+# ---------------------------------------------------------------- all of it
+
+
+def measure(
+    stack: Stack | None,
+    lab_stack: Stack,
+    report: Report,
+    *,
+    handlers: Iterable[str] = LAB_HANDLERS,
+    scenarios: Iterable[Scenario] = SCENARIOS,
+) -> list[Row]:
+    """Measure the table: rows in the order of handlers and scenarios, charge-once last.
+
+    Without a `stack` of charge-once, only the lab's handlers. Raises CommandError.
+    """
+    lab = Lab(lab_stack)
+    lab.require_no_other_faults()
+    scenarios = tuple(scenarios)
+    with ThreadPoolExecutor() as pool:
+        own = pool.submit(measure_charge_once, stack, scenarios, report) if stack else None
+        others = [pool.submit(lab.measure, handler, scenarios, report) for handler in handlers]
+        pending: set[Future[Any]] = set(others)
+        while pending:
+            lab.refresh(report)
+            done, pending = wait(pending, timeout=POLL_SECONDS)
+            for future in done:
+                future.result()  # its error ends the run, not only its row
+        rows = [row for future in others for row in future.result()]
+        if stack and own:
+            rows += own.result().values()
+    return rows

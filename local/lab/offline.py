@@ -1,0 +1,231 @@
+"""The lab without a network: real handlers, real pipeline, in this process.
+
+Lambda's asynchronous invocation is played: three attempts, then the queue. What plays no part:
+time, and true concurrency. "8 at once" here means the worst order of events: each delivery
+arrives while the one before is about to charge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from backstop.message import order_of
+
+from local import orders
+from local.inprocess import Call, InProcess, TaskFailure
+from local.lab import books
+from local.lab.events import object_created
+from local.lab.function.handlers.app import Context, Function, Settings
+from local.lab.function.handlers.faults import (
+    AFTER_CHARGE,
+    BEFORE_CHARGE,
+    PROVIDER_DEAD,
+    TIMEOUT_AFTER_CHARGE,
+    fault_key,
+)
+from local.lab.function.handlers.recipes import object_of
+from local.lab.function.handlers.table import Provider, Table
+from local.lab.rows import Row, count_findings
+from local.lab.scenarios import CHARGE_ONCE, Scenario
+
+Json = dict[str, Any]
+
+TABLE = "Lab"
+BUCKET = "lab"
+#: Lambda's asynchronous invocation: the first attempt and two retries.
+ATTEMPTS = 3
+
+
+class TimedOut(BaseException):
+    """Lambda ended the invocation: nothing in the handler can catch that."""
+
+
+class _Context:
+    def get_remaining_time_in_millis(self) -> int:
+        return 3000
+
+
+def _time_out(_: Context) -> None:
+    raise TimedOut
+
+
+@dataclass
+class Offline:
+    """One lab in one process. Make it with `offline()`."""
+
+    pipeline: InProcess
+    queue: list[Json] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.dynamodb = self.pipeline.client("dynamodb")
+        self.dynamodb.create_table(
+            TableName=TABLE,
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.table = Table(self.dynamodb, TABLE)
+
+    def run(self, handler: str, scenario: Scenario) -> Row:
+        """Put one fresh object through `scenario` and read the books."""
+        if handler == CHARGE_ONCE:
+            return self._charge_once(scenario)
+        function = Function(Settings(TABLE, handler), self.dynamodb, hang=_time_out)
+        event = fresh_event(handler)
+        if scenario.point:
+            self._arm(event, scenario.point, scenario.times)
+        with contextlib.redirect_stdout(io.StringIO()):  # where Lambda would collect its log
+            self._deliver(function, event, scenario)
+        return self._row(handler, scenario, event)
+
+    def items(self) -> list[Json]:
+        """Everything in the lab's table, in DynamoDB's typed form, in order of the keys."""
+        return books.items(self.dynamodb, TABLE)
+
+    # ---------------------------------------------------------------- the lab's handlers
+
+    def _arm(self, event: Json, point: str, times: int) -> None:
+        self.table.create(
+            fault_key(object_of(event["Records"][0]).name, point), remaining={"N": str(times)}
+        )
+
+    def _deliver(self, function: Function, event: Json, scenario: Scenario) -> None:
+        if scenario.together:
+            function.provider = _Crowded(
+                self.table, scenario.deliveries - 1, lambda: self._invoke(function, event)
+            )
+            self._invoke(function, event)
+            return
+        for _ in range(scenario.deliveries):
+            self._invoke(function, event)
+
+    def _invoke(self, function: Function, event: Json) -> None:
+        """Invoke asynchronously: retries, then the on-failure destination."""
+        for _ in range(ATTEMPTS):
+            try:
+                function.run(event, _Context())
+            except (Exception, TimedOut):  # noqa: S112 - as Lambda: whatever it was, try again
+                continue
+            return
+        self.queue.append(event)
+
+    def _row(self, handler: str, scenario: Scenario, event: Json) -> Row:
+        name = object_of(event["Records"][0]).name
+        entry = books.entries(self.items()).get(name, books.Entry())
+        return Row(
+            handler=handler,
+            scenario=scenario.name,
+            charges=entry.charges,
+            record=entry.record,
+            queued=self.queue.count(event),
+            findings=count_findings(charges=entry.charges, record=entry.record),
+            disturbed=scenario.point is not None,
+        )
+
+    # ---------------------------------------------------------------- charge-once
+
+    def _charge_once(self, scenario: Scenario) -> Row:
+        pipeline = self.pipeline
+        event = pipeline.drop(orders.fresh_object_key(), orders.order_body(None, {}))
+        pipeline.around = _Fault(scenario, lambda: pipeline.deliver(event))
+        if scenario.point == PROVIDER_DEAD:
+            pipeline.provider.arm_fault({"fault": "unavailable", "times": scenario.times})
+        first = pipeline.deliver(event)
+        if not scenario.together:
+            for _ in range(scenario.deliveries - 1):
+                pipeline.deliver(event)
+        pipeline.around = lambda _, proceed: proceed()
+        key = order_of(event)["idempotency_key"]
+        record = self._status(key)
+        charges = len(pipeline.charges(key))
+        queued = sum(message.idempotency_key == key for message in pipeline.queue())
+        repaired = None
+        if charges and record == "in_progress":
+            # What the reconciler starts for such a record: a takeover from the owner that ended.
+            pipeline.deliver(event | {"replay": {"owner": first.arn}})
+            repaired = self._status(key)
+            assert len(pipeline.charges(key)) == charges  # noqa: S101 - the table rests on it
+        pipeline.provider.clear_faults()
+        return Row(
+            handler=CHARGE_ONCE,
+            scenario=scenario.name,
+            charges=charges,
+            record=record,
+            queued=queued,
+            findings=count_findings(charges=charges, record=record),
+            disturbed=scenario.point is not None,
+            repaired=repaired,
+        )
+
+    def _status(self, key: str) -> str | None:
+        record = self.pipeline.record(key)
+        return str(record["status"]) if record else None
+
+
+@contextlib.contextmanager
+def offline() -> Iterator[Offline]:
+    """A lab of its own, gone when the block ends. One at a time in a process."""
+    with InProcess() as pipeline:
+        yield Offline(pipeline)
+
+
+def fresh_event(handler: str) -> Json:
+    """A notification for an object that nobody has seen before."""
+    return object_created(
+        bucket=BUCKET,
+        key=f"{handler}/{uuid.uuid4().hex}.json",
+        version_id=uuid.uuid4().hex,
+        etag=uuid.uuid4().hex,
+        sequencer=uuid.uuid4().hex[:16].upper(),
+    )
+
+
+class _Crowded(Provider):
+    """Lets the other deliveries in whenever somebody is about to charge."""
+
+    def __init__(self, table: Table, others: int, deliver: Callable[[], None]) -> None:
+        super().__init__(table)
+        self._others = others
+        self._deliver = deliver
+
+    def charge(self, work: str, idempotency_key: str | None = None) -> None:
+        while self._others:
+            self._others -= 1
+            self._deliver()
+        super().charge(work, idempotency_key)
+
+
+class _Fault:
+    """The scenario's failure around the state `Charge`, as its function would fail on AWS."""
+
+    def __init__(self, scenario: Scenario, deliver: Callable[[], object]) -> None:
+        self._point = scenario.point
+        self._left = scenario.times
+        self._others = scenario.deliveries - 1 if scenario.together else 0
+        self._deliver = deliver
+
+    def __call__(self, call: Call, proceed: Callable[[], Any]) -> Any:
+        if call.state != "Charge":
+            return proceed()
+        while self._others:
+            self._others -= 1
+            self._deliver()
+        if self._is_due(BEFORE_CHARGE):
+            raise TaskFailure("Runtime.ExitError", "Runtime exited without providing a reason")
+        answer = proceed()
+        if self._is_due(AFTER_CHARGE):
+            raise TaskFailure("Runtime.ExitError", "Runtime exited without providing a reason")
+        if self._is_due(TIMEOUT_AFTER_CHARGE):
+            raise TaskFailure("Sandbox.Timedout", "Task timed out")
+        return answer
+
+    def _is_due(self, point: str) -> bool:
+        if self._point != point or not self._left:
+            return False
+        self._left -= 1
+        return True
