@@ -1,0 +1,1 @@
+"""Compares the order bucket, our ledger and the books of the provider; explains; repairs."""
