@@ -106,8 +106,10 @@ class Provider:
 
     def _charge_once(self, key: str, order: Document, armed: list[Fault]) -> Answer:
         digest = fingerprint(order)
+        ahead = self._ahead()
         for _ in range(CLAIM_ATTEMPTS):
-            wall, now = self._wall(), self._now()
+            wall = self._wall()
+            now = wall + ahead
             marker = Marker(
                 token=secrets.token_hex(16),
                 fingerprint=digest,
@@ -116,7 +118,7 @@ class Provider:
             )
             held = self._store.claim(key, marker, now=now, wall=wall)
             if held is None:
-                answer = self._execute(key, marker, order, armed)
+                answer = self._execute(key, marker, order, armed, ahead)
                 if answer is not None:
                     return answer
             elif held.fingerprint != digest:
@@ -139,7 +141,7 @@ class Provider:
         )
 
     def _execute(
-        self, key: str, marker: Marker, order: Document, armed: list[Fault]
+        self, key: str, marker: Marker, order: Document, armed: list[Fault], ahead: int
     ) -> Answer | None:
         """Move the money under a marker; None when the marker was lost on the way."""
         try:
@@ -147,7 +149,8 @@ class Provider:
             if slow:
                 self._sleep(slow.seconds)
             forced = self._take(armed, ("decline",))
-            charge = self._new_charge(order, "card_declined" if forced else None)
+            failure = "card_declined" if forced else DECLINES.get(order["source"])
+            charge = _new_charge(order, failure, self._wall() + ahead)
             text = dump(charge)
             if charge["status"] == "succeeded":
                 answer = Answer(201, text)
@@ -167,22 +170,6 @@ class Provider:
             self._store.release(key, marker)
             raise
         return answer if kept else None
-
-    def _new_charge(self, order: Document, failure: str | None) -> Document:
-        now = self._now()
-        failure = failure or DECLINES.get(order["source"])
-        return {
-            "id": new_id("ch", now),
-            "object": "charge",
-            "status": "failed" if failure else "succeeded",
-            "amount": order["amount"],
-            "currency": order["currency"],
-            "source": order["source"],
-            "reference": order.get("reference"),
-            "metadata": order.get("metadata", {}),
-            "failure_code": failure,
-            "created": int(now),
-        }
 
     # Looking up
 
@@ -301,8 +288,8 @@ class Provider:
 
     # The clock, movable in test mode only
 
-    def _now(self) -> float:
-        return self._wall() + (self._store.clock_offset() if self.test_mode else 0)
+    def _ahead(self) -> int:
+        return self._store.clock_offset() if self.test_mode else 0
 
     def show_clock(self) -> Document:
         """The provider's time in epoch seconds, and by how much it is ahead."""
@@ -319,6 +306,21 @@ class Provider:
     def reset_clock(self) -> None:
         """Back to the wall clock."""
         self._store.reset_clock()
+
+
+def _new_charge(order: Document, failure: str | None, now: float) -> Document:
+    return {
+        "id": new_id("ch", now),
+        "object": "charge",
+        "status": "failed" if failure else "succeeded",
+        "amount": order["amount"],
+        "currency": order["currency"],
+        "source": order["source"],
+        "reference": order.get("reference"),
+        "metadata": order.get("metadata", {}),
+        "failure_code": failure,
+        "created": int(now),
+    }
 
 
 def declined(charge: Document) -> Document:

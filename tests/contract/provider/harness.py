@@ -66,6 +66,12 @@ def arm(api: httpx.Client, fault: str, **details: Any) -> None:
     api.post("/v1/test/faults", json={"fault": fault} | details).raise_for_status()
 
 
+def is_armed(api: httpx.Client, reference: str) -> bool:
+    """Whether a fault for this reference has something left."""
+    armed = api.get("/v1/test/faults").raise_for_status().json()["data"]
+    return reference in {fault["reference"] for fault in armed}
+
+
 def seen(api: httpx.Client, key: str) -> list[tuple[str, int]]:
     """Outcome and status of each request with a key, oldest first."""
     answer = api.get("/v1/test/requests", params={"idempotency_key": key})

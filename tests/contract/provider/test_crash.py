@@ -15,6 +15,7 @@ from tests.contract.provider.harness import (
     charge,
     charges,
     fresh_key,
+    is_armed,
     order,
     stand_alone,
     until,
@@ -22,19 +23,16 @@ from tests.contract.provider.harness import (
 
 # A lease that a test can wait for. The fault holds a charge between its marker and its commit
 # for longer than that.
-LEASE = ("--in-flight-seconds", "1")
-SLOW_SECONDS = 2
+LEASE = ("--in-flight-seconds", "2")
+SLOW_SECONDS = 4
 
 
 def hold_in_flight(api: httpx.Client, reference: str) -> None:
-    """Let the next charge with this reference stop between its marker and its commit."""
+    """Let the next charge with this reference stop between its marker and its commit.
+
+    It is there once the fault is no longer armed: it takes it after it has put its marker.
+    """
     arm(api, "slow", reference=reference, seconds=SLOW_SECONDS)
-
-
-def is_in_flight(api: httpx.Client, reference: str) -> bool:
-    """Whether a charge is held there: it takes the fault after it has put its marker."""
-    armed = api.get("/v1/test/faults").json()["data"]
-    return reference not in {fault["reference"] for fault in armed}
 
 
 def settled(api: httpx.Client, key: str, body: dict[str, object]) -> httpx.Response:
@@ -50,7 +48,7 @@ def test_a_frozen_process_that_thaws_after_its_marker_was_recovered_cannot_charg
     with stand_alone(*books) as first, stand_alone(*books) as second, ThreadPoolExecutor(1) as one:
         hold_in_flight(first.api, body["reference"])
         frozen = one.submit(charge, first.api, key, body)
-        until(lambda: is_in_flight(second.api, body["reference"]))
+        until(lambda: not is_armed(second.api, body["reference"]))
         first.send(signal.SIGSTOP)
         meanwhile = charge(second.api, key, body)
 
@@ -73,7 +71,7 @@ def test_a_process_killed_in_flight_leaves_a_key_that_charges_once(tmp_path: Pat
     with stand_alone(*books) as survivor, ThreadPoolExecutor(1) as one:
         hold_in_flight(victim.api, body["reference"])
         lost = one.submit(charge, victim.api, key, body)
-        until(lambda: is_in_flight(survivor.api, body["reference"]))
+        until(lambda: not is_armed(survivor.api, body["reference"]))
 
         victim.end(signal.SIGKILL)
 

@@ -87,10 +87,10 @@ def test_the_curl_examples_print_what_the_page_shows(port: str) -> None:
 def test_the_conformance_suite_is_pointed_at_a_url_as_the_page_says(port: str) -> None:
     command = block("conformance").rstrip().replace("python", sys.executable, 1)
 
-    outcome = run(f"{command}/test_keys.py -q -p no:cacheprovider -p no:xdist", port)
+    outcome = run(f"{command}/test_keys.py -q -k test_2_7 -p no:cacheprovider", port)
 
     assert outcome.returncode == 0, outcome.stdout
-    assert re.search("[0-9]+ passed in", outcome.stdout)
+    assert re.search("[0-9]+ passed", outcome.stdout)
 
 
 def test_every_option_is_on_the_page() -> None:

@@ -47,7 +47,7 @@ def run(scratch: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_no_request_breaks_the_provider_or_the_contract(
     tmp_path: Path, operations: list[str]
 ) -> None:
-    outcome = run(tmp_path, *operations, "--seed", "1", "--max-examples", "25")
+    outcome = run(tmp_path, *operations, "--seed", "1", "--max-examples", "10")
 
     assert outcome.returncode == 0, outcome.stdout
 
