@@ -51,6 +51,12 @@ executions: $(INSTALLED) ## Show executions with their paths
 replay: $(INSTALLED) ## Replay orders from the failure queue: make replay ARGS=--all
 	@$(LOCAL) replay $(ARGS)
 
+reconcile: $(INSTALLED) ## Compare all the books: make reconcile ARGS=--repair
+	@$(LOCAL) reconcile $(ARGS)
+
+bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
+	@$(LOCAL) bench $(ARGS)
+
 # ---- checks
 
 test: $(INSTALLED) ## Run all tests
@@ -75,4 +81,4 @@ deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=dev (guided the first tim
 delete: $(INSTALLED) ## Delete the stack from AWS: make delete ENV=dev
 	@$(BIN)/python -m local delete --environment $(ENV) $(ARGS)
 
-.PHONY: help install lock local up down order ledger executions replay test lint deploy delete
+.PHONY: help install lock local up down order ledger executions replay reconcile bench test lint deploy delete

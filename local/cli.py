@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from local import books, faults, lifecycle, orders, show, stack
+from local import bench, books, faults, lifecycle, orders, show, stack
+from local import reconcile as reconciling
 from local import replay as replaying
 from local.errors import CommandError
 from local.progress import counter, errors, output, step
@@ -25,6 +26,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="charge-once on this machine, or with --stack NAME the same commands on AWS.",
 )
+
+app.add_typer(bench.app, name="bench")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 OnAws = Annotated[
@@ -254,3 +257,82 @@ def replay(
             target, idempotency_key=idempotency_key, discard=discard, announce=announce
         ).summary()
     document(report) if as_json else show.replay(report)
+
+
+@app.command()
+def reconcile(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Start executions for what can be repaired.")
+    ] = False,
+    grace_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Instead of the stack's grace time.")
+    ] = None,
+    horizon_days: Annotated[
+        float | None, typer.Option(min=0, help="Instead of the stack's horizon; may be 0.01.")
+    ] = None,
+    as_json: AsJson = False,
+    on_aws: OnAws = None,
+) -> None:
+    """Compare orders, ledger and provider: what is wrong, since when, and what to do about it."""
+    target = chosen(on_aws)
+    with reconciling.progress() as announce:
+        report = reconciling.reconcile(
+            target,
+            repair=repair,
+            grace_seconds=grace_seconds,
+            horizon_days=horizon_days,
+            announce=announce,
+        )
+    document(report) if as_json else reconciling.show(report)
+
+
+# ---------------------------------------------------------------- the lab
+# Imported where they are used: moto alone takes longer to import than most commands take to run.
+
+
+@app.command()
+def sim(as_json: AsJson = False) -> None:
+    """Play every handler against every fault, offline: who charges how often for one order."""
+    from local.lab import show as lab_show  # noqa: PLC0415
+    from local.lab import tallies  # noqa: PLC0415
+
+    with step("Play the handlers"):
+        rows = tallies.sim()
+    document({"rows": [row.document() for row in rows]}) if as_json else lab_show.sim(rows)
+
+
+@app.command()
+def limits(as_json: AsJson = False) -> None:
+    """Play the window between charge and commit, and what closes it."""
+    from local.lab import show as lab_show  # noqa: PLC0415
+    from local.lab import tallies  # noqa: PLC0415
+
+    with step("Play the handlers"):
+        rows = tallies.limits()
+    document({"rows": [row.document() for row in rows]}) if as_json else lab_show.limits(rows)
+
+
+@app.command()
+def lab(
+    write_docs: Annotated[
+        bool, typer.Option("--write-docs", help="Put the tables into docs/lab.md.")
+    ] = False,
+    as_json: AsJson = False,
+    on_aws: Annotated[
+        str | None,
+        typer.Option(
+            "--stack", metavar="NAME", help="The lab's own stack on AWS; without charge-once's row."
+        ),
+    ] = None,
+) -> None:
+    """Measure every handler against every fault, as real functions on the local stack.
+
+    Takes about two minutes. Starts the local stack when none is up, and then stops it again.
+    """
+    from local.lab import docs, run  # noqa: PLC0415
+    from local.lab import show as lab_show  # noqa: PLC0415
+
+    rows = run.on_aws(on_aws) if on_aws else run.locally()
+    if write_docs:
+        docs.write(docs.measured_blocks(rows) | docs.played_blocks())
+    document({"rows": [row.document() for row in rows]}) if as_json else lab_show.lab(rows)

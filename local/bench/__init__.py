@@ -1,0 +1,12 @@
+"""`bench NAME`: measurements, each with the machine and the versions it was taken on."""
+
+from __future__ import annotations
+
+import typer
+
+from local.bench import reconcile
+
+app = typer.Typer(
+    no_args_is_help=True, help="Measure: each figure comes with the cores and versions it is from."
+)
+app.command(name="reconcile")(reconcile.command)

@@ -1,0 +1,149 @@
+"""The reconciler on a terminal: the scheduled function's own code and settings, run from here.
+
+Nothing is kept between two runs: a pass begins and ends in one command. Repairs are waited for.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from reconciler.auditing import Progress, report
+from reconciler.provider_client import ProviderUnreachable
+from reconciler.settings import SettingInvalid, Settings
+from reconciler.wiring import audit_of
+from rich.table import Table
+
+from local import orders
+from local.errors import CommandError
+from local.progress import errors, output
+from local.show import BAD, GOOD, OPEN, plain
+from local.stack import Stack, require_loopback
+
+Json = dict[str, Any]
+
+#: Repairs that are waited for at the same time.
+AT_ONCE = 8
+
+
+def deployed_settings(stack: Stack) -> Settings:
+    """The settings that the stack's scheduled reconciler has. Raises CommandError."""
+    configuration = stack.client("lambda").get_function_configuration(
+        FunctionName=stack.outputs["ReconcilerFunction"]
+    )
+    try:
+        settings = Settings.from_environment(configuration["Environment"]["Variables"])
+    except SettingInvalid as error:
+        raise CommandError(str(error)) from error
+    if stack.endpoint is not None:
+        require_loopback(settings.provider_url)
+    return settings
+
+
+def reconcile(
+    stack: Stack,
+    *,
+    repair: bool = False,
+    grace_seconds: float | None = None,
+    horizon_days: float | None = None,
+    announce: Callable[[Progress], None] = lambda _: None,
+) -> Json:
+    """One whole pass over the books of `stack`, as the document of the command.
+
+    `grace_seconds` and `horizon_days` stand in for the stack's own settings in this pass alone.
+    `announce` is called after each page. Raises CommandError when a book cannot be read.
+    """
+    settings = deployed_settings(stack)
+    overrides: dict[str, Any] = {"repair": repair}
+    if grace_seconds is not None:
+        overrides["grace"] = timedelta(seconds=grace_seconds)
+    if horizon_days is not None:
+        overrides["horizon"] = timedelta(days=horizon_days)
+    try:
+        settings = replace(settings, **overrides)
+        audit = audit_of(settings, stack.client)
+        audit.on_page = announce
+        progress = audit.begin(uuid.uuid4().hex, settings.horizon)
+        audit.carry_on(progress)
+    except SettingInvalid as error:
+        raise CommandError(str(error)) from error
+    except (BotoCoreError, ClientError, ProviderUnreachable, TimeoutError) as error:
+        raise CommandError(f"The pass could not be finished: {error}") from error
+    _wait_for_repairs(stack, progress)
+    return report(progress)
+
+
+def _wait_for_repairs(stack: Stack, progress: Progress) -> None:
+    """Wait until each repair has ended, and say in its finding's detail how."""
+
+    def ended(repaired: Json) -> str:
+        orders.wait_for_end(stack, repaired["execution"])
+        answer = stack.client("stepfunctions").describe_execution(
+            executionArn=repaired["execution"]
+        )
+        error = f" with {answer['error']}" if answer.get("error") else ""
+        return f"{answer['status']}{error}"
+
+    findings = {(item["kind"], item["idempotency_key"]): item for item in progress.findings}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for repaired, how in zip(
+            progress.repaired, pool.map(ended, progress.repaired), strict=True
+        ):
+            finding = findings[repaired["kind"], repaired["idempotency_key"]]
+            name = repaired["execution"].rpartition(":")[2]
+            finding["detail"] += f" Repaired: {name} ended as {how}."
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[Progress], None]]:
+    """Show on stderr how far the pass has come; call what it gives with each page's progress."""
+    started = time.monotonic()
+
+    def announce(progress: Progress) -> None:
+        status.update(
+            f"Reconcile: {_scanned(progress.scanned)}; {len(progress.findings)} findings …"
+        )
+
+    with errors.status("Reconcile …") as status:
+        yield announce
+    errors.print(f"[green]✓[/] Reconcile [dim]{time.monotonic() - started:.1f} s[/]")
+
+
+def _scanned(scanned: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {book}" for book, count in scanned.items())
+
+
+def show(document: Json) -> None:
+    """The report as a table, and what it means as one line."""
+    repaired = {(item["kind"], item["idempotency_key"]) for item in document["repaired"]}
+    if document["findings"]:
+        table = Table("kind", "object", "what the books say, and what to do", box=None)
+        for column in table.columns:
+            column.overflow = "fold"
+        for finding in document["findings"]:
+            done = (finding["kind"], finding["idempotency_key"]) in repaired
+            place = finding["object"]
+            table.add_row(
+                f"[{GOOD if done else BAD}]{plain(finding['kind'])}[/]",
+                plain(place["key"] if place else "-"),
+                plain(finding["detail"]),
+            )
+        output.print(table)
+    for entry in document["unreadable"]:
+        where = entry["idempotency_key"] or entry["object"]
+        output.print(f"[{BAD}]not readable[/] {plain(where)}: {plain(entry['error'])}")
+    verdict = f"[{GOOD}]The books agree.[/]"
+    if document["findings"] or document["unreadable"]:
+        omitted = f" and {document['omitted']} more" if document["omitted"] else ""
+        verdict = f"[{OPEN}]{len(document['findings'])} findings{omitted}[/]"
+    output.print(
+        f"{verdict} Compared {_scanned(document['scanned'])}; {len(document['repaired'])} repairs; "
+        f"{document['beyond_horizon']} beyond the horizon."
+    )
