@@ -1,19 +1,23 @@
 """The emulator as a child process: started, waited for, stopped with all its children."""
 
+import contextlib
+import functools
+import http
+import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import boto3
+import botocore.session
+from botocore.config import Config
 
 from local.emulator import environment
 
@@ -46,9 +50,12 @@ class Server:
             port: loopback port; a free one when None.
 
         Raises:
-            EmulatorError: it ended or did not answer within `START_SECONDS`.
+            EmulatorError: the port is taken, or the emulator ended or did not answer within
+                `START_SECONDS`.
         """
         port = port or free_port()
+        if _is_taken(port):
+            raise EmulatorError(f"port {port} is already in use")
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "local.emulator", "--port", str(port), *flags],
@@ -87,19 +94,18 @@ class Server:
             "aws_access_key_id": "test",
             "aws_secret_access_key": "test",
         }
-        return boto3.client(service, **(own | settings))  # type: ignore[call-overload]
+        config = Config(proxies={}).merge(settings.pop("config", Config()))
+        return _session().client(service, config=config, **(own | settings))
 
     def stop(self) -> None:
         """End the emulator and whatever it started; harmless when it has already ended."""
-        for wish, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+        for wish in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, wish)
-                self.process.wait(seconds)
             except ProcessLookupError:
                 break
-            except subprocess.TimeoutExpired:
-                continue
-        self.process.wait(STOP_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(STOP_SECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -110,14 +116,29 @@ class Server:
     def _is_ready(self) -> bool:
         if self.process.poll() is not None:
             raise EmulatorError(f"exit code {self.process.returncode}\n{self._end_of_log()}")
+        # Not urllib, which would ask the proxy of the shell.
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1)
         try:
-            with urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=1):  # noqa: S310
-                return True
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            connection.request("GET", "/_ministack/health")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except OSError:
             return False
+        finally:
+            connection.close()
 
     def _end_of_log(self) -> str:
         return self.log.read_text(errors="replace")[-2000:]
+
+
+@functools.cache
+def _session() -> Any:
+    """A session that reads no profile and no file, whatever the shell names."""
+    ignored: dict[str, Any] = {
+        "profile": (None, None, None, None),
+        "config_file": (None, None, os.devnull, None),
+        "credentials_file": (None, None, os.devnull, None),
+    }
+    return boto3.Session(botocore_session=botocore.session.Session(session_vars=ignored))
 
 
 def free_port() -> int:
@@ -125,6 +146,11 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 def wait_for(condition: Callable[[], Any], seconds: float) -> Any:

@@ -1,0 +1,89 @@
+"""The emulator keeps to itself: loopback, its own credentials, no process left behind."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from local.emulator import environment
+from local.emulator.__main__ import main
+from local.emulator.server import EmulatorError, Server, free_port, wait_for
+from tests.emulator.bench import WAIT_SECONDS, Bench
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """An emulator of one's own, started from the shell of somebody who works with the real AWS."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREALREALREALREAL")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.eu-west-1.amazonaws.com")
+    monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
+    monkeypatch.setenv("LAMBDA_EXECUTOR", "docker")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Server.start(tmp_path / "log") as running:
+        yield running
+
+
+def test_it_keeps_to_the_loopback_and_to_its_own_credentials(server: Server) -> None:
+    function = Bench(server).function("return dict(os.environ)")
+
+    seen = Bench(server).invoke(function)
+
+    assert {name for name, value in seen.items() if "real" in value.lower()} == set()
+    assert seen["AWS_ACCESS_KEY_ID"] == environment.ACCOUNT_ID
+    assert seen["AWS_ENDPOINT_URL"] == server.url
+    assert seen.keys().isdisjoint({"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "HTTP_PROXY"})
+    listening = {
+        connection.laddr.ip
+        for process in [psutil.Process(server.process.pid)]
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_stop_leaves_no_process_and_no_file(server: Server, tmp_path: Path) -> None:
+    function = Bench(server).function("return os.getpid()")
+    environment_pid = Bench(server).invoke(function)
+
+    server.stop()
+
+    wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+    server.stop()  # once more is harmless
+
+
+def test_functions_leave_when_the_emulator_is_killed(server: Server) -> None:
+    function = Bench(server).function("return os.getpid()")
+    environment_pid = Bench(server).invoke(function)
+
+    os.kill(server.process.pid, signal.SIGKILL)
+
+    server.process.wait(WAIT_SECONDS)
+    wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
+
+
+def test_a_port_in_use_is_told(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="already in use"):
+        Server.start(tmp_path / "second-log", port=server.port)
+
+
+def test_functions_are_sent_to_a_loopback_endpoint_only(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--port", str(free_port()), "--function-endpoint", "https://example.com"]
+
+    with pytest.raises(SystemExit):
+        main(flags)
+
+    assert "https://example.com is not on 127.0.0.1" in capsys.readouterr().err
