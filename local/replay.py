@@ -67,7 +67,7 @@ def replay(
     """
     taken, held = books.take_available(stack, HOLD_SECONDS)
     chosen: dict[str | None, list[Message]] = defaultdict(list)
-    others = []
+    others: list[Message] = []
     for message in taken:
         wanted = idempotency_key is None or message.idempotency_key == idempotency_key
         (chosen[message.idempotency_key] if wanted else others).append(message)
@@ -77,8 +77,12 @@ def replay(
     unnamed = chosen.pop(None, [])
     announce(0, len(chosen))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        verdicts = pool.map(lambda item: (*item, _settle(stack, *item, discard)), chosen.items())
-        for number, (key, messages, verdict) in enumerate(verdicts, start=1):
+        verdicts = pool.map(
+            lambda item: _settle(stack, str(item[0]), item[1], discard=discard), chosen.items()
+        )
+        for number, ((key, messages), verdict) in enumerate(
+            zip(chosen.items(), verdicts, strict=True), start=1
+        ):
             _close(stack, report, str(key), messages, verdict)
             announce(number, len(chosen))
     books.give_back(stack, unnamed)
@@ -110,7 +114,7 @@ def _close(
 def _settle(stack: Stack, key: str | None, messages: list[Message], discard: bool) -> _Verdict:
     """Do what can be done for one order, and say what shall become of its messages."""
     try:
-        return _settle_one(stack, str(key), messages, discard=discard)
+        return _settle_one(stack, key, messages, discard=discard)
     except (ClientError, CommandError) as error:
         # One order that cannot be replayed must not keep the others from it.
         return _Verdict(delete=False, why=f"not replayed: {error}")

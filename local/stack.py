@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import ipaddress
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -22,6 +24,14 @@ LOCAL_REGION = "us-east-1"
 LOCAL_CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 STACK_FILE = "stack.json"
+
+#: (name in the file, environment variable, default, conversion): no variable, an empty file.
+#: Otherwise AWS_PROFILE and ~/.aws decide about local clients, if only by being broken.
+_NOTHING_OF_THE_SHELL = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
 
 
 def require_loopback(url: str) -> str:
@@ -111,11 +121,13 @@ def client(service: str, region: str, endpoint: str | None) -> Any:
     """A boto3 client, made once. With an `endpoint`, it holds throw-away credentials only."""
     config = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=64)
     if endpoint is None:
-        return boto3.Session(region_name=region).client(service, config=config)
-    # A session of its own: nothing of ~/.aws or the shell can slip in.
-    session = boto3.Session(region_name=region, **LOCAL_CREDENTIALS)
+        return boto3.Session(region_name=region).client(service, config=config)  # type: ignore[call-overload]
+    core = botocore.session.Session(session_vars=_NOTHING_OF_THE_SHELL)
+    session = boto3.Session(botocore_session=core, region_name=region, **LOCAL_CREDENTIALS)
     config = config.merge(Config(s3={"addressing_style": "path"}))
-    return session.client(service, endpoint_url=require_loopback(endpoint), config=config)
+    return session.client(  # type: ignore[call-overload]
+        service, endpoint_url=require_loopback(endpoint), config=config
+    )
 
 
 def save(stack: Stack) -> None:

@@ -1,0 +1,57 @@
+"""What the `order` command drops, and the faults that it arms."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from local.errors import CommandError
+from local.faults import NAMES, Fault
+from local.orders import order_body
+
+
+def test_every_sample_order_has_an_id_of_its_own() -> None:
+    first, second = (json.loads(order_body(None, {})) for _ in range(2))
+
+    assert first["order_id"] != second["order_id"]
+    assert first["amount"] == second["amount"] == "19.99"
+
+
+def test_options_change_the_sample_order() -> None:
+    order = json.loads(order_body(None, {"amount": "5", "currency": "JPY", "payment_method": None}))
+
+    assert (order["amount"], order["currency"]) == ("5", "JPY")
+    assert order["payment_method"] == "tok_visa"
+
+
+def test_a_file_is_sent_as_it_is() -> None:
+    assert order_body(b"\xff not even text", {"amount": None}) == b"\xff not even text"
+
+
+def test_a_file_with_options_is_refused_rather_than_ignored() -> None:
+    with pytest.raises(CommandError, match="amount"):
+        order_body(b"{}", {"amount": "5"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_fault_can_be_asked_for_by_name(name: str) -> None:
+    assert Fault.parse(name) == Fault(name, 1)
+    assert Fault.parse(f"{name}:7") == Fault(name, 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "exit_after_charge",
+        "provider.slow:0",
+        "provider.slow:-1",
+        "provider.slow:x",
+        "provider.slow:\N{ARABIC-INDIC DIGIT ONE}",
+    ],
+)
+def test_a_fault_that_does_not_exist_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"fault|number"):
+        Fault.parse(text)

@@ -1,0 +1,71 @@
+"""A local run can never reach a real AWS account."""
+
+from __future__ import annotations
+
+import pytest
+
+from local.errors import CommandError
+from local.processes import clean_environment
+from local.stack import Stack, load_local, require_loopback
+
+LOCAL = Stack(name="charge-once", region="us-east-1", endpoint="http://127.0.0.1:4566", outputs={})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:4566", "http://localhost:4566", "http://[::1]:4566/x"]
+)
+def test_loopback_addresses_are_accepted(url: str) -> None:
+    assert require_loopback(url) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://sts.us-east-1.amazonaws.com",
+        "http://127.0.0.1.nip.io:4566",
+        "http://localhost.example.com",
+        "http://10.0.0.1:4566",
+        "http://0.0.0.0:4566",
+        "not a url",
+    ],
+)
+def test_any_other_address_is_refused(url: str) -> None:
+    with pytest.raises(CommandError, match="loopback"):
+        require_loopback(url)
+
+
+def test_a_local_client_ignores_the_shells_profile_and_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREALREALREAL")
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://example.com")
+
+    client = LOCAL.client("sqs")
+
+    assert client.meta.endpoint_url == "http://127.0.0.1:4566"
+    assert client._request_signer._credentials.access_key == "test"
+
+
+def test_background_processes_inherit_nothing_that_names_an_account(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "secret")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREALREALREAL")
+
+    environment = clean_environment()
+
+    assert "AWS_PROFILE" not in environment
+    assert "AWS_SESSION_TOKEN" not in environment
+    assert environment["AWS_ACCESS_KEY_ID"] == "test"
+    assert environment["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
+
+
+def test_without_a_stack_the_error_says_how_to_start_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.setenv("CHARGE_ONCE_STATE", str(tmp_path))
+
+    with pytest.raises(CommandError, match="make up"):
+        load_local()
