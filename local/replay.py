@@ -66,26 +66,36 @@ def replay(
     called with how many orders are done and how many there are.
     """
     taken, held = books.take_available(stack, HOLD_SECONDS)
-    chosen: dict[str | None, list[Message]] = defaultdict(list)
+    chosen: dict[str, list[Message]] = defaultdict(list)
+    unnamed: list[Message] = []
     others: list[Message] = []
     for message in taken:
-        wanted = idempotency_key is None or message.idempotency_key == idempotency_key
-        (chosen[message.idempotency_key] if wanted else others).append(message)
+        key = message.idempotency_key
+        if idempotency_key is not None and key != idempotency_key:
+            others.append(message)
+        elif key is None:
+            unnamed.append(message)
+        else:
+            chosen[key].append(message)
     books.give_back(stack, others)
 
     report = Report()
-    unnamed = chosen.pop(None, [])
     announce(0, len(chosen))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        verdicts = pool.map(
-            lambda item: _settle(stack, str(item[0]), item[1], discard=discard), chosen.items()
-        )
-        for number, ((key, messages), verdict) in enumerate(
-            zip(chosen.items(), verdicts, strict=True), start=1
-        ):
-            _close(stack, report, str(key), messages, verdict)
-            announce(number, len(chosen))
-    books.give_back(stack, unnamed)
+    waiting = dict(chosen)
+    try:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            verdicts = pool.map(
+                lambda item: _settle(stack, *item, discard=discard), list(chosen.items())
+            )
+            for number, ((key, messages), verdict) in enumerate(
+                zip(chosen.items(), verdicts, strict=True), start=1
+            ):
+                _close(stack, report, key, messages, verdict)
+                del waiting[key]
+                announce(number, len(chosen))
+    finally:
+        # Also on Ctrl-C: nobody shall wait HOLD_SECONDS for what was not worked on.
+        books.give_back(stack, [*unnamed, *(m for messages in waiting.values() for m in messages)])
     report.left += [
         {"idempotency_key": None, "why": f"message {message.message_id} names no order"}
         for message in unnamed
@@ -111,7 +121,7 @@ def _close(
         report.left.append({"idempotency_key": key, "why": verdict.why})
 
 
-def _settle(stack: Stack, key: str | None, messages: list[Message], discard: bool) -> _Verdict:
+def _settle(stack: Stack, key: str, messages: list[Message], *, discard: bool) -> _Verdict:
     """Do what can be done for one order, and say what shall become of its messages."""
     try:
         return _settle_one(stack, key, messages, discard=discard)
@@ -121,16 +131,14 @@ def _settle(stack: Stack, key: str | None, messages: list[Message], discard: boo
 
 
 def _settle_one(stack: Stack, key: str, messages: list[Message], *, discard: bool) -> _Verdict:
-    record = books.record(stack, key)
-    status = record["status"] if record else None
-    if status in SETTLED:
+    record = books.record(stack, key) or {}
+    if record.get("status") in SETTLED:
         return _Verdict(delete=True)
-    if status == "rejected":
-        assert record is not None  # noqa: S101 - for the type checker: it has a status
+    if record.get("status") == "rejected":
         return _Verdict(
             delete=discard, why=f"rejected, delete it with --discard: {record.get('reason')}"
         )
-    owner = record.get("owner") if record else None
+    owner = record.get("owner")
     if owner and is_running(stack, owner):
         return _Verdict(delete=False, why=f"its owner {owner} is still running")
     newest = max(messages, key=lambda message: message.sent_at)
