@@ -54,6 +54,9 @@ replay: $(INSTALLED) ## Replay orders from the failure queue: make replay ARGS=-
 reconcile: $(INSTALLED) ## Compare all the books: make reconcile ARGS=--repair
 	@$(LOCAL) reconcile $(ARGS)
 
+page: $(INSTALLED) ## Serve the page alone: make page ARGS="--stack NAME" for a stack on AWS
+	@$(LOCAL) page $(ARGS)
+
 bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
 	@$(LOCAL) bench $(ARGS)
 
@@ -81,4 +84,4 @@ deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=dev (guided the first tim
 delete: $(INSTALLED) ## Delete the stack from AWS: make delete ENV=dev
 	@$(BIN)/python -m local delete --environment $(ENV) $(ARGS)
 
-.PHONY: help install lock local up down order ledger executions replay reconcile bench test lint deploy delete
+.PHONY: help install lock local up down order ledger executions replay reconcile page bench test lint deploy delete

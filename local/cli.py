@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from local import bench, books, faults, lifecycle, orders, show, stack
+from local import bench, books, faults, lifecycle, orders, picture, processes, show, stack
 from local import reconcile as reconciling
 from local import replay as replaying
 from local.errors import CommandError
@@ -284,6 +284,36 @@ def reconcile(
             announce=announce,
         )
     document(report) if as_json else reconciling.show(report)
+
+
+# ---------------------------------------------------------------- the page and the picture
+
+
+@app.command()
+def page(
+    port: Annotated[int, typer.Option(help="0: a free one.")] = 0,
+    allow_writes: Annotated[
+        bool, typer.Option("--allow-writes", help="On AWS: show the buttons that change things.")
+    ] = False,
+    on_aws: OnAws = None,
+) -> None:
+    """Serve the counting-house page on this machine until Ctrl-C."""
+    from local.page.serve import serve  # noqa: PLC0415 - a web server, for this command alone
+
+    target = chosen(on_aws)
+    chosen_port = processes.free_port(port)
+    output.print(f"http://127.0.0.1:{chosen_port}")
+    serve(target, chosen_port, allow_writes=allow_writes)
+
+
+@app.command(name="picture")
+def picture_(as_json: AsJson = False) -> None:
+    """Draw the state machine again, for the README."""
+    changed = picture.write()
+    if as_json:
+        document({"file": str(picture.PICTURE), "changed": changed})
+    else:
+        output.print(f"{picture.PICTURE} {'written' if changed else 'was current'}")
 
 
 # ---------------------------------------------------------------- the lab

@@ -17,9 +17,11 @@ from local.errors import CommandError
 from local.paths import state_folder
 from local.progress import errors, step
 
-#: The usual port of AWS emulators, and StackPort's own. Taken when free, else the system picks.
+#: The usual port of AWS emulators, StackPort's own, and the next for our page. Taken when free,
+#: else the system picks.
 EMULATOR_PORT = 4566
 CONSOLE_PORT = 8080
+PAGE_PORT = 8081
 
 #: Retry waits of the state machine, scaled: minutes on AWS, seconds here.
 WAIT_SCALE = 0.02
@@ -55,12 +57,12 @@ def down() -> int:
 
 
 def healthy() -> stack.Stack | None:
-    """The local stack, if its emulator and its console answer."""
+    """The local stack, if its emulator, its console and its page answer."""
     try:
         found = stack.load_local()
     except CommandError:
         return None
-    addresses = (f"{found.endpoint}/_ministack/health", found.console_url)
+    addresses = [f"{found.endpoint}/_ministack/health", found.console_url, found.page_url]
     return found if all(processes.answers(url) for url in addresses if url) else None
 
 
@@ -74,15 +76,22 @@ def _start(wait_scale: float) -> stack.Stack:
             building.result()
     with step("Deploy the template (sam deploy)"):
         deployed = deploy.deploy(endpoint, parameters)
-    with step("Start the console (StackPort)"):
-        console_url = _start_console(endpoint)
+    console_port = processes.free_port(CONSOLE_PORT)
+    page_port = processes.free_port(PAGE_PORT)
     complete = replace(
         deployed,
-        console_url=console_url,
+        console_url=f"http://127.0.0.1:{console_port}",
+        page_url=f"http://127.0.0.1:{page_port}",
         versions={name: importlib.metadata.version(name) for name in SHOWN_VERSIONS}
         | {"python": platform.python_version()},
     )
-    stack.save(complete)
+    stack.save(complete)  # the page reads it
+    with step("Start the console (StackPort) and the page"), ThreadPoolExecutor() as pool:
+        for starting in (
+            pool.submit(_start_console, endpoint, console_port),
+            pool.submit(_start_page, page_port),
+        ):
+            starting.result()
     return complete
 
 
@@ -103,8 +112,7 @@ def _start_emulator(wait_scale: float) -> str:
     return endpoint
 
 
-def _start_console(endpoint: str) -> str:
-    port = processes.free_port(CONSOLE_PORT)
+def _start_console(endpoint: str, port: int) -> None:
     # StackPort's own `serve` listens on every interface; its app does as it is told.
     arguments = [
         *(sys.executable, "-m", "uvicorn", "backend.main:app"),
@@ -122,9 +130,15 @@ def _start_console(endpoint: str) -> str:
         "stepfunctions,monitoring",
     }
     process = processes.start("console", arguments, environment)
-    url = f"http://127.0.0.1:{port}"
-    processes.wait_until(lambda: processes.answers(url), "console", process)
-    return url
+    processes.wait_until(lambda: processes.answers(f"http://127.0.0.1:{port}"), "console", process)
+
+
+def _start_page(port: int) -> None:
+    arguments = [sys.executable, "-m", "local.page", "--port", str(port)]
+    process = processes.start("page", arguments, processes.clean_environment())
+    processes.wait_until(
+        lambda: processes.answers(f"http://127.0.0.1:{port}/healthz"), "page", process
+    )
 
 
 def _stop() -> int:

@@ -1,0 +1,1 @@
+"""The counting-house: a page that shows both ledgers side by side, live."""

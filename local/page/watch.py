@@ -1,0 +1,84 @@
+"""Reads the stack while somebody looks: often while things happen, seldom while they do not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator
+
+from starlette.concurrency import run_in_threadpool
+
+from local.page.reader import Reader
+
+#: Between two rounds: right after a change, and after a quiet minute.
+SHORTEST_SECONDS = 0.4
+LONGEST_SECONDS = 5.0
+BACK_OFF = 1.4
+#: Who asked for a page counts as looking for this long; open pages with live updates always do.
+GLANCE_SECONDS = 15.0
+
+
+class Watch:
+    """Runs the reader in the background and tells the open pages when to look again.
+
+    All methods belong to the event loop's thread.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.rounds = 0
+        self._listeners = 0
+        self._glanced_until = 0.0
+        self._poked = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    @property
+    def is_watched(self) -> bool:
+        return self._listeners > 0 or time.monotonic() < self._glanced_until
+
+    def glance(self) -> None:
+        """Somebody asked for a page: keep it fresh for a while."""
+        asleep = not self.is_watched
+        self._glanced_until = time.monotonic() + GLANCE_SECONDS
+        if asleep:
+            self.poke()
+
+    def poke(self) -> None:
+        """Something has happened or is wanted: read at once."""
+        self._poked.set()
+
+    def tell(self) -> None:
+        """Have every open page look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Read until cancelled; asleep while nobody looks."""
+        pause = SHORTEST_SECONDS
+        while True:
+            if not self.is_watched:
+                await self._poked.wait()
+            self._poked.clear()
+            self.rounds += 1
+            if await run_in_threadpool(self.reader.refresh):
+                self.tell()
+                pause = SHORTEST_SECONDS
+            else:
+                pause = min(pause * BACK_OFF, LONGEST_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._poked.wait(), pause)
+                pause = SHORTEST_SECONDS
+
+    async def changes(self) -> AsyncGenerator[int, None]:
+        """Yields now and after every change, and now and then in between, until closed."""
+        self._listeners += 1
+        self.poke()
+        try:
+            while True:
+                changed = self._changed
+                yield self.reader.index.version
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), GLANCE_SECONDS)
+        finally:
+            self._listeners -= 1
