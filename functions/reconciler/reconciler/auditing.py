@@ -178,6 +178,8 @@ class Audit:
         self._progress = progress
         self._rules = Rules(grace=self.grace, horizon=progress.horizon)
         self._listed = {(item["kind"], _identity(item)) for item in progress.findings}
+        # A key that was examined and found wrong; an order id is a question of its own.
+        self._judged = {key for kind, key in self._listed if kind != Kind.SAME_ORDER_ID}
         try:
             with ThreadPoolExecutor(PARALLEL_READS) as self._pool:
                 while not progress.is_complete:
@@ -292,7 +294,7 @@ class Audit:
 
     def _unmatched(self, cursor: Cursor) -> Cursor:
         tally = self._progress.tally
-        if tally.is_clear:
+        if cursor is None and tally.is_clear:
             return None
         page = self.ledger.settlements(cursor)
         self._examine(
@@ -338,7 +340,12 @@ class Audit:
     # ------------------------------------------------------------ from candidate to finding
 
     def _examine(self, candidates: Sequence[Candidate]) -> None:
-        """Read each candidate again, report what is still wrong, start the repairs."""
+        """Read each candidate again, report what is still wrong, start the repairs.
+
+        One that was found wrong in this pass already is left alone: the phase before knew more
+        of it, or has started its repair.
+        """
+        candidates = [item for item in candidates if item.key not in self._judged]
         for candidate, found in zip(
             candidates, self._pool.map(self._look_closely, candidates), strict=True
         ):
@@ -347,6 +354,7 @@ class Audit:
                 continue
             for finding in found:
                 self._report(finding)
+                self._judged.add(candidate.key)
 
     def _look_closely(self, candidate: Candidate) -> Sequence[Finding] | Unreadable:
         self._stop_in_time()
