@@ -238,11 +238,12 @@ def test_a_replay_leaves_an_order_whose_owner_still_runs(stack: Stack) -> None:
 def test_a_stopped_execution_is_queued_by_the_backstop_and_a_replay_settles_it(
     stack: Stack,
 ) -> None:
-    result = drop_with(stack, "provider.timeout_after_charge", wait=False)
+    result = drop_with(stack, "provider.timeout_before:9", wait=False)
     key, arn = result["idempotency_key"], result["executions"][0]["arn"]
     wait_for(lambda: books.execution(stack, arn).path[-1] == "Charge", 10)
 
     stopped = document("stop", "--execution", arn)
+    faults.clear(stack)
 
     assert stopped["status"] == "ABORTED"
     (message,) = wait_for(lambda: messages_of(stack, key), 30)
