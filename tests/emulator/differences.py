@@ -134,6 +134,36 @@ def a_generated_secret_has_no_punctuation_when_so_asked(bench: Bench) -> Any:
     return len(found) == 4096 and found.isalnum()
 
 
+@difference(
+    "secret-ref", aws=["the ARN", "the ARN", True], ministack=["the name", "the name", True]
+)
+def a_reference_to_a_secret_is_its_arn(bench: Bench) -> Any:
+    stack = unique("stack")
+    client = bench.client("secretsmanager")
+
+    def deploy(description: str) -> str:
+        secret = {
+            "Type": "AWS::SecretsManager::Secret",
+            "Properties": {"Description": description, "SecretString": "s"},
+        }
+        template = {"Resources": {"Key": secret}, "Outputs": {"Key": {"Value": {"Ref": "Key"}}}}
+        return bench.deploy(stack, template)["Key"]
+
+    def kind(reference: str) -> str:
+        found = client.describe_secret(SecretId=reference)
+        return {found["ARN"]: "the ARN", found["Name"]: "the name"}[reference]
+
+    kinds = [kind(deploy("first")), kind(deploy("second"))]
+    names = [secret["Name"] for secret in client.list_secrets()["SecretList"]]
+    (own,) = [name for name in names if name.startswith(stack)]
+    bench.client("cloudformation").delete_stack(StackName=stack)
+
+    def is_gone() -> bool:
+        return own not in [secret["Name"] for secret in client.list_secrets()["SecretList"]]
+
+    return [*kinds, wait_for(is_gone, WAIT_SECONDS)]
+
+
 @difference("sam-parameters", aws=["1", "2"], ministack=["1", "1"])
 def new_code_is_a_new_version(bench: Bench) -> Any:
     bucket, stack = bench.bucket(), unique("stack")

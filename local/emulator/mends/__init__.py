@@ -60,6 +60,11 @@ MENDS = (
         "GenerateSecretString ignores ExcludePunctuation and its like",
     ),
     Mend(
+        "secret-ref",
+        cloudformation.refer_to_secrets_by_arn,
+        "!Ref of a secret is its name",
+    ),
+    Mend(
         "sam-parameters",
         cloudformation.tell_the_sam_transform_the_parameters,
         "the SAM transform does not see parameter values: no new version of a function",

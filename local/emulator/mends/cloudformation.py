@@ -38,6 +38,34 @@ def generate_secrets_as_asked() -> None:
     upstream.wrap(provisioners, "_sm_secret_string", secret_string)
 
 
+def refer_to_secrets_by_arn() -> None:
+    """`!Ref` of a secret is its ARN.
+
+    Rule: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-resource-secretsmanager-secret.html,
+    return values. With the name, which MiniStack gives, no policy's Resource would match.
+    """
+    provisioners = upstream.module("services.cloudformation.provisioners")
+    handlers = provisioners._RESOURCE_HANDLERS["AWS::SecretsManager::Secret"]
+    create, update, delete = handlers["create"], handlers["update"], handlers["delete"]
+
+    def created(*args: Any) -> tuple[str, dict[str, str]]:
+        _, attributes = create(*args)
+        return attributes["Arn"], attributes
+
+    def updated(arn: str, *args: Any, **kwargs: Any) -> tuple[str, dict[str, str]]:
+        _, attributes = update(name(arn), *args, **kwargs)
+        return attributes["Arn"], attributes
+
+    def deleted(arn: str, *args: Any) -> None:
+        delete(name(arn), *args)
+
+    def name(arn: str) -> str:
+        """The secret's name: the ARN ends in it, a hyphen and six random characters."""
+        return arn.rpartition(":secret:")[2][:-7]
+
+    handlers |= {"create": created, "update": updated, "delete": deleted}
+
+
 def tell_the_sam_transform_the_parameters() -> None:
     """The SAM transform knows the values of the template's parameters.
 
