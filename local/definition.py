@@ -35,6 +35,17 @@ def state_machine_of(template: Json) -> Json:
     return dict(found)
 
 
+def ledger_shape(template: Json) -> Json:
+    """The arguments of CreateTable that make the ledger what the template says, but for its name.
+
+    For engines that know no CloudFormation; what guards the data (encryption, recovery) is left
+    out.
+    """
+    properties = template["Resources"]["LedgerTable"]["Properties"]
+    names = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+    return {name: properties[name] for name in names}
+
+
 def tokens(text: str) -> set[str]:
     """The names of the `${tokens}` in a definition's text."""
     return set(_TOKEN.findall(text))

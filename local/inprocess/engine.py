@@ -13,6 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from botocore.exceptions import ClientError
+
 Json = dict[str, Any]
 
 
@@ -91,6 +93,8 @@ def in_our_hands(
                 replace(module, "boto_client_for", lambda service, **_: client(service))
         retries = _moto("asl.component.common.retry.retrier_decl")
         replace(retries, "time", SimpleNamespace(sleep=sleep))
+        names = _moto("asl.component.common.error_name.error_equals_decl").ErrorEqualsDecl
+        replace(names, "_eval_body", _keep_terminal(names._eval_body))
         # StartExecution returns when the execution has ended: nothing runs beside the caller.
         worker = _moto("backend.execution_worker").ExecutionWorker
         replace(worker, "start", worker._execution_logic)
@@ -152,16 +156,42 @@ def _invoke(charge: Charge) -> Callable[..., None]:
     return invoke
 
 
+def _keep_terminal(original: Callable[..., None]) -> Any:
+    """No Retry or Catch sees `States.Runtime`; `States.DataLimitExceeded` only by its name.
+
+    Rule: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
+    """
+
+    def matches(names: Any, env: Any) -> None:
+        error = env.stack[-1].error_name
+        named = error in [name.error_name for name in names.error_names]
+        if error == "States.Runtime" or (error == "States.DataLimitExceeded" and not named):
+            env.stack.pop()
+            env.stack.append(False)
+        else:
+            original(names, env)
+
+    return matches
+
+
 def _keep_names(original: Callable[..., Any]) -> Any:
-    """Let a `TaskFailure` keep its error name, which moto's services would translate."""
+    """Errors bear the names that AWS gives them.
+
+    A `TaskFailure` keeps its own. A time-out is `States.Timeout` and a missing path
+    `States.Runtime`, where moto's DynamoDB task takes both for errors of the ledger.
+    """
+    task_class = _moto(f"{_TASKS}.state_task").StateTask
+    lambda_failed = _moto(f"{_TASKS}.lambda_eval_utils").LambdaFunctionErrorException
     names = _moto("asl.component.common.error_name.states_error_name").StatesErrorName
     custom = _moto("asl.component.common.error_name.custom_error_name").CustomErrorName
     event = _moto("asl.component.common.error_name.failure_event").FailureEvent
     api = _moto("api")
 
     def from_error(task: Any, env: Any, ex: Exception) -> Any:
-        if not isinstance(ex, TaskFailure):
+        if isinstance(ex, ClientError | lambda_failed):
             return original(task, env=env, ex=ex)
+        if not isinstance(ex, TaskFailure):
+            return task_class._from_error(task, env=env, ex=ex)
         timed_out = ex.error == "States.Timeout"
         kind = "TaskTimedOut" if timed_out else "TaskFailed"
         details = {

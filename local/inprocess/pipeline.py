@@ -17,7 +17,7 @@ from moto import mock_aws
 from moto.core.config import DefaultConfig
 
 from local import books
-from local.definition import fill, load_definition, load_template
+from local.definition import fill, ledger_shape, load_definition, load_template
 from local.emulator.environment import credentials
 from local.execution_names import execution_input
 from local.inprocess import engine, provider
@@ -80,6 +80,7 @@ class InProcess:
         self.around = around
         self._provider = provider
         self._definition = definition or load_definition()
+        self._template = load_template()
         self._exit = contextlib.ExitStack()
         self._clients: dict[str, Any] = {}
         self._waits: list[float] = []
@@ -99,7 +100,7 @@ class InProcess:
                     sleep=self._waits.append,
                 )
             )
-            self.stack = self._deploy(load_template())
+            self.stack = self._deploy()
             if self.charge is None:
                 self.charge = self._real_charge(opened)
             self._exit = opened.pop_all()
@@ -140,6 +141,18 @@ class InProcess:
             input=execution_input(event),
         )
         return self.run(started["executionArn"])
+
+    def create_machine(self, definition: Json, name: str | None = None) -> str:
+        """Another state machine on the same tables and queue; gives its ARN.
+
+        `definition` has its tokens still.
+        """
+        created = self.client("stepfunctions").create_state_machine(
+            name=name or str(uuid.uuid4()),
+            roleArn=_ROLE,
+            definition=json.dumps(fill(definition, self._template, self._physical)),
+        )
+        return str(created["stateMachineArn"])
 
     def stop(self, arn: str) -> None:
         """Abort a run in the middle: for `around`, which runs inside of one."""
@@ -201,7 +214,7 @@ class InProcess:
         if self._provider is None:
             self._provider = provider.InProcessProvider()
             opened.callback(self._provider.close)
-        parameters = load_template()["Parameters"]
+        parameters = self._template["Parameters"]
 
         def default(name: str) -> int:
             return int(parameters[name]["Default"])
@@ -220,32 +233,25 @@ class InProcess:
         pool = provider.ProviderPool(self._provider)
         return ChargeFunction(settings, pool, default("ChargeTimeoutSeconds"))
 
-    def _deploy(self, template: Json) -> InProcessStack:
+    def _deploy(self) -> InProcessStack:
         s3 = self.client("s3")
         s3.create_bucket(Bucket=BUCKET)
         s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-        table = template["Resources"]["LedgerTable"]["Properties"]
-        shape = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
         self.client("dynamodb").create_table(
-            TableName="LedgerTable", **{name: table[name] for name in shape}
+            TableName="LedgerTable", **ledger_shape(self._template)
         )
         queue = self.client("sqs").create_queue(QueueName="FailureQueue")["QueueUrl"]
-        physical = {
+        self._physical = {
             "LedgerTable": "LedgerTable",
             "FailureQueue": queue,
             "ChargeFunction.Version": _CHARGE_FUNCTION,
         }
-        machine = self.client("stepfunctions").create_state_machine(
-            name="ChargeOrder",
-            roleArn=_ROLE,
-            definition=json.dumps(fill(self._definition, template, physical)),
-        )
         outputs = {
             "OrderBucket": BUCKET,
             "LedgerTable": "LedgerTable",
             "FailureQueueUrl": queue,
-            "StateMachineArn": machine["stateMachineArn"],
+            "StateMachineArn": self.create_machine(self._definition, "ChargeOrder"),
         }
         return InProcessStack(
-            LOCAL_STACK, LOCAL_REGION, None, outputs, engine="moto", clients=self.client
+            LOCAL_STACK, LOCAL_REGION, "in-process", outputs, engine="moto", clients=self.client
         )

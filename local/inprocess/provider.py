@@ -31,8 +31,13 @@ class InProcessProvider:
     waited in vain, as over a network.
     """
 
-    def __init__(self, *, key_retention_seconds: int = DEFAULT_KEY_RETENTION_SECONDS) -> None:
-        self._store = SqliteStore(":memory:")
+    def __init__(
+        self,
+        *,
+        key_retention_seconds: int = DEFAULT_KEY_RETENTION_SECONDS,
+        store: SqliteStore | None = None,
+    ) -> None:
+        self._store = store or SqliteStore(":memory:")
         self._slept = 0.0
         provider = Provider(
             self._store,
