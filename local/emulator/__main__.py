@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from local.emulator import environment, faults, mends, upstream
+from local.emulator.mends import functions
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -39,6 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _serve(options: argparse.Namespace) -> None:
     without = {mend.name for mend in mends.MENDS} if options.no_mends else set(options.without)
     mends.apply({mend.name for mend in mends.MENDS} - without)
+    if options.environments and not options.no_mends:
+        functions.bound_environments(options.environments)
     if options.fault_points:
         faults.install()
     sys.argv = ["ministack"]
@@ -64,6 +67,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--account-concurrency", type=int, default=0, help="Lambda invocations at once; 0: no limit"
+    )
+    parser.add_argument(
+        "--environments",
+        type=int,
+        default=16,
+        help="processes of one function at most, invocations beyond them wait; 0: no limit",
     )
     parser.add_argument("--mock-config", type=Path, help="Step Functions mocked integrations")
     parser.add_argument(

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -73,6 +74,17 @@ def test_functions_leave_when_the_emulator_is_killed(server: Server) -> None:
 
     server.process.wait(WAIT_SECONDS)
     wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
+
+
+def test_a_burst_of_invocations_waits_for_few_environments(mended: Bench) -> None:
+    # On the shared emulator, since only the number of this function's processes counts.
+    function = mended.function("time.sleep(0.02)\nreturn os.getpid()", Timeout=30)
+
+    with ThreadPoolExecutor(40) as pool:
+        pids = list(pool.map(lambda _: mended.invoke(function), range(80)))
+
+    assert len(pids) == 80
+    assert 1 < len(set(pids)) <= 16
 
 
 def test_a_port_in_use_is_told(server: Server, tmp_path: Path) -> None:

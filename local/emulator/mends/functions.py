@@ -37,6 +37,8 @@ _INVOCATIONS_AT_ONCE = 12
 
 _INHERITED = ("PATH", "TMPDIR", "NO_PROXY", "no_proxy")
 
+_PATIENCE_SECONDS = 60.0
+
 _START_RUNTIME = """\
 import os, sys, threading, time
 sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]
@@ -302,4 +304,42 @@ def let_invocations_finish() -> None:
 
     upstream.wrap(lambda_svc, "invalidate_worker", invalidate)
     upstream.wrap(lambda_runtime, "kill_workers", kill)
+    upstream.wrap(lambda_svc, "release_worker", release)
+
+
+def bound_environments(limit: int) -> None:
+    """Let at most `limit` environments of one function exist; an invocation beyond them waits.
+
+    Not a rule of AWS, which has more machines: a burst of cold starts would take more memory and
+    more than the ten seconds that Lambda grants an initialisation. Whoever has waited for
+    `_PATIENCE_SECONDS` is throttled, since a function may be waiting for itself.
+    """
+    lambda_svc = upstream.module("services.lambda_svc")
+    lambda_runtime = upstream.module("core.lambda_runtime")
+    places: dict[str, threading.Semaphore] = {}
+    lock = threading.Lock()
+    # An invocation acquires and releases on one thread.
+    taken = threading.local()
+
+    def acquire(original: Any, name: str, config: Any, code: bytes, **settings: Any) -> Any:
+        key = lambda_runtime._worker_key(name, config, settings.get("qualifier", "$LATEST"))
+        with lock:
+            place = places.setdefault(key, threading.Semaphore(limit))
+        if not place.acquire(timeout=_PATIENCE_SECONDS):
+            return None, "func_cap"
+        try:
+            worker = original(name, config, code, **settings)
+        except BaseException:
+            place.release()
+            raise
+        taken.place = place
+        return worker
+
+    def release(original: Any, worker: Any) -> None:
+        original(worker)
+        if place := getattr(taken, "place", None):
+            taken.place = None
+            place.release()
+
+    upstream.wrap(lambda_svc, "acquire_worker", acquire)
     upstream.wrap(lambda_svc, "release_worker", release)
