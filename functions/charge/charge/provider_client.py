@@ -149,12 +149,10 @@ class ProviderClient:
                 preload_content=False,
                 decode_content=False,
             )
-            try:
+            # Read to its end, the answer has given its connection back and has none to close.
+            # Otherwise what is left on the wire must not be taken for the next answer.
+            with response:
                 content = _read(response, deadline)
-            except BaseException:
-                response.close()  # what is left on the wire is not the next answer
-                raise
-            response.release_conn()
         except urllib3.exceptions.HTTPError as error:
             # Only the kind: the error's text holds the address, and with it the reference.
             kind = type(error).__name__

@@ -38,8 +38,8 @@ class Scripted:
     over: threading.Event = field(default_factory=threading.Event)
 
     def stay_silent(self, wire: BinaryIO) -> None:
-        """An answer that never comes."""
-        self.over.wait()
+        """An answer that does not come while anybody may reasonably wait for it."""
+        self.over.wait(20)
 
 
 def answer(status: int, body: object = b"", **headers: str) -> bytes:
