@@ -69,6 +69,7 @@ lint: $(INSTALLED) ## Check style, types, the template and the state machine
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m local.lint_definition
 	@$(BIN)/sam validate --lint --template template.yaml --region us-east-1
 
 # ---- AWS
