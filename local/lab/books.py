@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,21 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """One object in both books: how often it was charged, and our record's status if any."""
+    """One object: how often it was charged, our record's status if any, the attempts so far."""
 
     charges: int = 0
     record: str | None = None
+    started: int = 0
+    ended: int = 0
+    failed: int = 0
+
+    @property
+    def cut_off(self) -> int:
+        """Attempts that Lambda ended by time-out, so that they could not count their end.
+
+        While an attempt runs, it is among them.
+        """
+        return self.started - self.ended - self.failed
 
 
 def items(dynamodb: Any, table: str) -> list[Json]:
@@ -25,13 +37,12 @@ def items(dynamodb: Any, table: str) -> list[Json]:
 
 def entries(found: list[Json]) -> dict[str, Entry]:
     """The books by object (bucket/key), out of the table's items."""
-    charges = {
-        item["pk"]["S"].removeprefix("provider#"): int(item["charges"]["N"])
-        for item in found
-        if "charges" in item
-    }
-    records = {item["object"]["S"]: item["status"]["S"] for item in found if "status" in item}
-    return {
-        name: Entry(charges.get(name, 0), records.get(name))
-        for name in charges.keys() | records.keys()
-    }
+    found_of: defaultdict[str, Json] = defaultdict(dict)
+    for item in found:
+        kind, _, name = item["pk"]["S"].partition("#")
+        if "status" in item:
+            found_of[item["object"]["S"]]["record"] = item["status"]["S"]
+        elif kind in ("provider", "attempts"):
+            counted = {what: int(value["N"]) for what, value in item.items() if "N" in value}
+            found_of[name].update(counted)
+    return {name: Entry(**values) for name, values in found_of.items()}

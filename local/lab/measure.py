@@ -11,14 +11,14 @@ import json
 import threading
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from local import books as pipeline_books
-from local import deploy, orders
+from local import deploy, faults, orders
 from local.errors import CommandError
 from local.lab import books
 from local.lab.events import object_created
@@ -27,6 +27,7 @@ from local.lab.function.handlers.recipes import object_of
 from local.lab.rows import Row, count_findings
 from local.lab.scenarios import CHARGE_ONCE, LAB_HANDLERS, SCENARIOS, Scenario
 from local.paths import PROJECT
+from local.reconcile import reconcile
 from local.stack import Stack
 
 Json = dict[str, Any]
@@ -41,7 +42,7 @@ LAB_STACK = "charge-once-lab"
 HANDLER_TIMEOUT_SECONDS = 10
 #: How often a cell that was spoiled by chance is measured again before the lab gives up.
 REPEATS = 2
-#: Two retries come 15 and 30 s apart here; on AWS 1 and 2 minutes, and logs and queue lag.
+#: Two retries come 15 and 30 s apart here; on AWS they are 1 and 2 minutes.
 LOCAL_PATIENCE_SECONDS = 150
 AWS_PATIENCE_SECONDS = 900
 POLL_SECONDS = 0.3
@@ -62,31 +63,22 @@ def deploy_lab(running: Stack) -> Stack:
 
 @dataclass
 class Seen:
-    """What is known of one object so far. Attempts are those that the function's log shows."""
+    """What is known of one object so far."""
 
-    started: int = 0
-    ended: int = 0
-    failed: int = 0
-    queued: int = 0
     entry: books.Entry = field(default_factory=books.Entry)
+    queued: int = 0
 
     @property
     def deliveries_finished(self) -> int:
         """Deliveries that no retry will follow: the attempt went well, or Lambda gave up."""
-        return self.ended + self.queued
-
-    @property
-    def cut_off(self) -> int:
-        """Attempts that Lambda ended by time-out: they could not log their end."""
-        return self.started - self.ended - self.failed
+        return self.entry.ended + self.queued
 
 
 class Watch:
-    """Reads table, logs and queue of the lab again and again, for everybody who waits."""
+    """Reads table and queue of the lab again and again, for everybody who waits."""
 
     def __init__(self, lab: Stack) -> None:
         self._lab = lab
-        self._since_ms = int(time.time() * 1000)
         self._patience = AWS_PATIENCE_SECONDS if lab.endpoint is None else LOCAL_PATIENCE_SECONDS
         self._changed = threading.Condition()
         self._seen: dict[str, Seen] = {}
@@ -94,35 +86,16 @@ class Watch:
     def refresh(self) -> None:
         """Read everything once."""
         lab = self._lab
-        seen: defaultdict[str, Seen] = defaultdict(Seen)
-        # Attempts first and books last: an attempt that has ended is always in the books.
-        for handler in LAB_HANDLERS:
-            self._read_log(output(lab, handler, "Logs"), seen)
+        queued: Counter[str] = Counter()
         for message in pipeline_books.messages(lab):
             for record in message.body.get("requestPayload", {}).get("Records", []):
-                seen[object_of(record).name].queued += 1
-        found = books.items(lab.client("dynamodb"), lab.outputs["LabTable"])
-        for name, entry in books.entries(found).items():
-            seen[name].entry = entry
+                queued[object_of(record).name] += 1
+        # The books after the queue: what was given up is in them for good.
+        items = books.items(lab.client("dynamodb"), lab.outputs["LabTable"])
+        entries = books.entries(items)
         with self._changed:
-            self._seen = dict(seen)
+            self._seen = {name: Seen(entry, queued[name]) for name, entry in entries.items()}
             self._changed.notify_all()
-
-    def _read_log(self, group: str, seen: dict[str, Seen]) -> None:
-        pages = (
-            self._lab.client("logs")
-            .get_paginator("filter_log_events")
-            .paginate(logGroupName=group, startTime=self._since_ms)
-        )
-        for page in pages:
-            for event in page["events"]:
-                if not event["message"].startswith('{"message": "attempt '):
-                    continue
-                line = json.loads(event["message"])
-                attempts = seen[f"{self._lab.outputs['LabBucket']}/{line['key']}"]
-                attempts.started += line["message"] == "attempt started"
-                attempts.ended += line["message"] == "attempt ended"
-                attempts.failed += line["message"] == "attempt failed"
 
     def of(self, name: str) -> Seen:
         """What the last refresh saw of the object (bucket/key)."""
@@ -131,7 +104,7 @@ class Watch:
 
     def started(self, name: str) -> Seen:
         """Wait for the object's first attempt. Raises CommandError."""
-        return self._until(name, lambda seen: seen.started >= 1)
+        return self._until(name, lambda seen: seen.entry.started >= 1)
 
     def finished(self, name: str, deliveries: int) -> Seen:
         """Wait until no retry of that many deliveries can follow. Raises CommandError."""
@@ -190,7 +163,7 @@ class Lab:
             spoiled = []
             for scenario, cell in cells.items():
                 seen = self._watch.finished(cell.name, scenario.deliveries)
-                if seen.cut_off > scenario.time_outs:
+                if seen.entry.cut_off > scenario.time_outs:
                     spoiled.append(scenario)
                     continue
                 rows[scenario] = cell.row(seen)
@@ -212,7 +185,7 @@ class Lab:
     def require_no_other_faults(self) -> None:
         """Raises CommandError when the stack was deployed to fail once by itself."""
         for handler in LAB_HANDLERS:
-            name = output(self._stack, handler, "Function")
+            name = function_of(self._stack, handler)
             settings = self._stack.client("lambda").get_function_configuration(FunctionName=name)
             if settings["Environment"]["Variables"].get("FAIL_ONCE", "never") != "never":
                 raise CommandError(
@@ -274,49 +247,95 @@ class Lab:
 
     def _invoke(self, handler: str, event: Json) -> None:
         self._stack.client("lambda").invoke(
-            FunctionName=output(self._stack, handler, "Function"),
+            FunctionName=function_of(self._stack, handler),
             InvocationType="Event",
             Payload=json.dumps(event),
         )
 
 
-def output(lab: Stack, handler: str, suffix: str) -> str:
-    """An output of the lab's stack by handler: `claim-first-by-version` is ClaimFirstByVersion."""
+def function_of(lab: Stack, handler: str) -> str:
+    """The name of a handler's function, an output: of `robust`, `RobustFunction`."""
     name = "".join(word.capitalize() for word in handler.split("-"))
-    return lab.outputs[f"{name}{suffix}"]
+    return lab.outputs[f"{name}Function"]
 
 
 # ---------------------------------------------------------------- charge-once
 
 
-def measure_charge_once(
-    stack: Stack, scenarios: Iterable[Scenario], report: Report
-) -> dict[str, Row]:
-    """Charge-once's row by idempotency key, before the reconciler has looked."""
+class ChargeOnce:
+    """Charge-once's own pipeline, put through the same scenarios."""
 
-    def follow(scenario: Scenario) -> tuple[str, Row]:
-        result = orders.follow(
-            stack,
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._began = time.time()
+
+    def measure(self, scenarios: Iterable[Scenario], report: Report) -> list[Row]:
+        """The last row of the table, the reconciler's findings and repairs included."""
+        others_faults = faults.armed(self._stack)
+        with ThreadPoolExecutor(FOLLOWED_AT_ONCE) as pool:
+            orders_and_rows = list(
+                pool.map(lambda scenario: self._follow(scenario, report), scenarios)
+            )
+        findings = self._reconcile(repair=False)
+        for order, _ in orders_and_rows:
+            self._mend_function(order)
+        self._reconcile(repair=True)
+        if not others_faults:
+            faults.clear(self._stack)
+        rows = []
+        for order, row in orders_and_rows:
+            key = order["idempotency_key"]
+            found = findings.get(key, [])
+            record = pipeline_books.record(self._stack, key)
+            charges = pipeline_books.charges(self._stack, key)
+            rows.append(
+                replace(
+                    row,
+                    charges=sum(charge["status"] == "succeeded" for charge in charges),
+                    findings=found,
+                    repaired=record["status"] if found and record else None,
+                )
+            )
+            report(rows[-1], True)
+        return rows
+
+    def _follow(self, scenario: Scenario, report: Report) -> tuple[Json, Row]:
+        order = orders.follow(
+            self._stack,
             orders.fresh_object_key(),
             orders.order_body(None, {}),
             times=scenario.deliveries,
             concurrently=scenario.together,
             armed=scenario.fault_of_charge_once,
         )
-        record = result["record"]
+        record = order["record"]
         row = Row(
             handler=CHARGE_ONCE,
             scenario=scenario.name,
-            charges=sum(charge["status"] == "succeeded" for charge in result["charges"]),
+            charges=sum(charge["status"] == "succeeded" for charge in order["charges"]),
             record=record["status"] if record else None,
-            queued=result["queued"],
+            queued=order["queued"],
             disturbed=scenario.point is not None,
         )
-        report(row, record is not None and record["status"] != "in_progress")
-        return result["idempotency_key"], row
+        report(row, False)
+        return order, row
 
-    with ThreadPoolExecutor(FOLLOWED_AT_ONCE) as pool:
-        return dict(pool.map(follow, scenarios))
+    def _mend_function(self, order: Json) -> None:
+        """Take back the function's faults for this order; the provider stays as it is."""
+        place = f"{order['object']['bucket']}/{order['object']['key']}"
+        for name in faults.FUNCTION_FAULTS:
+            self._stack.client("dynamodb").delete_item(
+                TableName=self._stack.fault_table, Key={"pk": {"S": f"{place}#{name}"}}
+            )
+
+    def _reconcile(self, *, repair: bool) -> dict[str, list[str]]:
+        """One pass; kinds by idempotency key. Orders older than this measurement are let alone."""
+        days = (time.time() - self._began) / 86_400
+        document = reconcile(self._stack, repair=repair, grace_seconds=0, horizon_days=days)
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for finding in document["findings"]:
+            found[finding["idempotency_key"]].append(finding["kind"])
+        return found
 
 
 # ---------------------------------------------------------------- all of it
@@ -338,7 +357,7 @@ def measure(
     lab.require_no_other_faults()
     scenarios = tuple(scenarios)
     with ThreadPoolExecutor() as pool:
-        own = pool.submit(measure_charge_once, stack, scenarios, report) if stack else None
+        own = pool.submit(ChargeOnce(stack).measure, scenarios, report) if stack else None
         others = [pool.submit(lab.measure, handler, scenarios, report) for handler in handlers]
         pending: set[Future[Any]] = set(others)
         while pending:
@@ -347,6 +366,4 @@ def measure(
             for future in done:
                 future.result()  # its error ends the run, not only its row
         rows = [row for future in others for row in future.result()]
-        if stack and own:
-            rows += own.result().values()
-    return rows
+        return rows + (own.result() if own else [])

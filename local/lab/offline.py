@@ -8,16 +8,23 @@ arrives while the one before is about to charge.
 from __future__ import annotations
 
 import contextlib
-import io
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
+import urllib3
 from backstop.message import order_of
+from reconciler.provider_client import TIMEOUT_SECONDS
+from reconciler.settings import Settings as ReconcilerSettings
+from reconciler.wiring import audit_of
 
 from local import orders
 from local.inprocess import Call, InProcess, TaskFailure
+from local.inprocess.engine import unhindered
+from local.inprocess.provider import URL, ProviderPool
 from local.lab import books
 from local.lab.events import object_created
 from local.lab.function.handlers.app import Context, Function, Settings
@@ -70,6 +77,25 @@ class Offline:
             BillingMode="PAY_PER_REQUEST",
         )
         self.table = Table(self.dynamodb, TABLE)
+        outputs = self.pipeline.stack.outputs
+        self._settings = ReconcilerSettings(
+            order_bucket=outputs["OrderBucket"],
+            ledger_table=outputs["LedgerTable"],
+            state_machine_arn=outputs["StateMachineArn"],
+            reports_bucket="none",
+            provider_url=URL,
+            provider_secret_arn="provider-key",  # noqa: S106 - its name
+            record_ttl=timedelta(days=90),
+            horizon=timedelta(days=14),
+            # An order of this process is either ended or lost: there is no time to give it.
+            grace=timedelta(0),
+            repair=False,
+        )
+        with patch(
+            "reconciler.provider_client.urllib3.PoolManager",
+            return_value=_Wire(self.pipeline.provider),
+        ):
+            self._audit = audit_of(self._settings, self.pipeline.client)
 
     def run(self, handler: str, scenario: Scenario) -> Row:
         """Put one fresh object through `scenario` and read the books."""
@@ -79,8 +105,7 @@ class Offline:
         event = fresh_event(handler)
         if scenario.point:
             self._arm(event, scenario.point, scenario.times)
-        with contextlib.redirect_stdout(io.StringIO()):  # where Lambda would collect its log
-            self._deliver(function, event, scenario)
+        self._deliver(function, event, scenario)
         return self._row(handler, scenario, event)
 
     def items(self) -> list[Json]:
@@ -132,32 +157,32 @@ class Offline:
     def _charge_once(self, scenario: Scenario) -> Row:
         pipeline = self.pipeline
         event = pipeline.drop(orders.fresh_object_key(), orders.order_body(None, {}))
-        pipeline.around = _Fault(scenario, lambda: pipeline.deliver(event))
+        key = order_of(event)["idempotency_key"]
         if scenario.point == PROVIDER_DEAD:
-            pipeline.provider.arm_fault({"fault": "unavailable", "times": scenario.times})
-        first = pipeline.deliver(event)
+            pipeline.provider.arm_fault(
+                {"fault": "unavailable", "times": scenario.times, "reference": key}
+            )
+        pipeline.around = _Fault(scenario, lambda: pipeline.deliver(event))
+        pipeline.deliver(event)
         if not scenario.together:
             for _ in range(scenario.deliveries - 1):
                 pipeline.deliver(event)
-        pipeline.around = lambda _, proceed: proceed()
-        key = order_of(event)["idempotency_key"]
         record = self._status(key)
-        charges = len(pipeline.charges(key))
         queued = sum(message.idempotency_key == key for message in pipeline.queue())
+        findings = self._reconcile(key, repair=False)
+        # The cause of our own failures is mended; a dead provider stays dead to this order.
+        pipeline.around = unhindered
         repaired = None
-        if charges and record == "in_progress":
-            # What the reconciler starts for such a record: a takeover from the owner that ended.
-            pipeline.deliver(event | {"replay": {"owner": first.arn}})
+        if findings:
+            self._reconcile(key, repair=True)
             repaired = self._status(key)
-            assert len(pipeline.charges(key)) == charges  # noqa: S101 - the table rests on it
-        pipeline.provider.clear_faults()
         return Row(
             handler=CHARGE_ONCE,
             scenario=scenario.name,
-            charges=charges,
+            charges=len(pipeline.charges(key)),
             record=record,
             queued=queued,
-            findings=count_findings(charges=charges, record=record),
+            findings=findings,
             disturbed=scenario.point is not None,
             repaired=repaired,
         )
@@ -165,6 +190,21 @@ class Offline:
     def _status(self, key: str) -> str | None:
         record = self.pipeline.record(key)
         return str(record["status"]) if record else None
+
+    def _reconcile(self, key: str, *, repair: bool) -> list[str]:
+        """One pass of the real reconciler over all books; the kinds that it finds under `key`."""
+        audit = replace(self._audit, repair=repair)
+        progress = audit.begin(uuid.uuid4().hex, self._settings.horizon)
+        audit.carry_on(progress)
+        return [item["kind"] for item in progress.findings if item["idempotency_key"] == key]
+
+
+class _Wire(ProviderPool):
+    """Carries the reconciler's requests to the provider in this process."""
+
+    def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:  # type: ignore[override]
+        given = {"body": None, "timeout": urllib3.Timeout(total=TIMEOUT_SECONDS)} | options
+        return super().request(method, url, **given)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ class Row:
 
     def _remarks(self) -> list[str]:
         remarks = ["queued"] if self.queued else []
-        if self.charges == 0 and not self.queued:
+        if self._is_lost:
             remarks.append("silently lost")
         if self._is_mismatch:
             remarks.append("reported as failed: silent mismatch")
@@ -59,6 +59,15 @@ class Row:
         elif self.record == "in_progress" and self.queued:
             remarks.append("open")
         return remarks
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether something is wrong and no queue, no error that repeats, says so."""
+        return self._is_lost or self._is_mismatch
+
+    @property
+    def _is_lost(self) -> bool:
+        return self.charges == 0 and not self.queued
 
     @property
     def _is_mismatch(self) -> bool:

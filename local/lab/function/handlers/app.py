@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -89,16 +88,17 @@ class Function:
         self.provider = Provider(self._table)
 
     def run(self, event: dict[str, Any], context: Context) -> None:
-        """See `handle`. Logs each attempt's start, and its end unless Lambda ended it."""
+        """See `handle`. Counts each attempt's start, and its end unless Lambda ended it."""
         for record in event["Records"]:
             s3_object = object_of(record)
-            self._log("attempt started", s3_object)
+            attempts = f"attempts#{s3_object.name}"
+            self._table.count(attempts, "started")
             try:
                 self._handle(s3_object, context)
             except Exception:
-                self._log("attempt failed", s3_object)
+                self._table.count(attempts, "failed")
                 raise
-            self._log("attempt ended", s3_object)
+            self._table.count(attempts, "ended")
 
     def _handle(self, s3_object: S3Object, context: Context) -> None:
         faults = Faults(
@@ -117,8 +117,3 @@ class Function:
 
         ledger = Ledger(self._table, s3_object.name)
         HANDLERS[self._settings.handler_mode](s3_object, ledger, charge)
-
-    def _log(self, message: str, s3_object: S3Object) -> None:
-        fields = {"message": message, "mode": self._settings.handler_mode, "key": s3_object.key}
-        # In one write, so that lines of two environments cannot mix.
-        print(json.dumps(fields), flush=True)  # Lambda collects stdout

@@ -6,6 +6,7 @@
 | `provider#<bucket>/<key>` | `charges` (N): how often money moved for this object | theirs |
 | `provider-key#…` | none: a key that the provider was given | theirs |
 | `fault#<bucket>/<key>#<point>` | `remaining` (N): how often to fail there | the lab's |
+| `attempts#<bucket>/<key>` | `started`, `ended`, `failed` (N): invocations so far | the lab's |
 
 All of it is kept here and nothing in memory: Lambda reuses an environment for the next attempt
 and drops it after a time-out, so a variable remembers too much or too little.
@@ -66,18 +67,18 @@ class Table:
             ExpressionAttributeValues={":status": {"S": status}},
         )
 
-    def count(self, pk: str) -> None:
-        """Add one to `charges`."""
-        self._dynamodb.update_item(TableName=self.name, **self._one_more_charge(pk))
+    def count(self, pk: str, what: str) -> None:
+        """Add one to the attribute `what`."""
+        self._dynamodb.update_item(TableName=self.name, **self._one_more(pk, what))
 
-    def count_once(self, pk: str, marker: str) -> bool:
-        """Add one to `charges` unless `marker` exists, and create `marker`: both or neither."""
+    def count_once(self, pk: str, what: str, marker: str) -> bool:
+        """Add one to `what` unless `marker` exists, and create `marker`: both or neither."""
         marking = {
             "TableName": self.name,
             "Item": {"pk": {"S": marker}},
             "ConditionExpression": "attribute_not_exists(pk)",
         }
-        counting = {"TableName": self.name, **self._one_more_charge(pk)}
+        counting = {"TableName": self.name, **self._one_more(pk, what)}
         try:
             self._dynamodb.transact_write_items(
                 TransactItems=[{"Put": marking}, {"Update": counting}]
@@ -106,10 +107,11 @@ class Table:
         return True
 
     @staticmethod
-    def _one_more_charge(pk: str) -> dict[str, Any]:
+    def _one_more(pk: str, what: str) -> dict[str, Any]:
         return {
             "Key": {"pk": {"S": pk}},
-            "UpdateExpression": "ADD charges :one",
+            "UpdateExpression": "ADD #what :one",
+            "ExpressionAttributeNames": {"#what": what},
             "ExpressionAttributeValues": {":one": {"N": "1"}},
         }
 
@@ -145,9 +147,9 @@ class Provider:
         """Move money for `work`; with a key that it has seen before, do nothing."""
         account = f"provider#{work}"
         if idempotency_key is None:
-            self._table.count(account)
+            self._table.count(account, "charges")
         else:
-            self._table.count_once(account, f"provider-key#{idempotency_key}")
+            self._table.count_once(account, "charges", f"provider-key#{idempotency_key}")
 
 
 def _code(error: ClientError) -> str:
