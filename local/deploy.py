@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from local.errors import CommandError
+from local.locks import exclusive
 from local.paths import PROJECT, TEMPLATE, state_folder
 from local.processes import clean_environment, tool
 from local.stack import LOCAL_REGION, LOCAL_STACK, Stack, client
 
+BUILDS = PROJECT / ".local" / "builds"
 ARTIFACTS_BUCKET = "charge-once-artifacts"
 _CONFIGURATION = ("--config-file", str(PROJECT / "samconfig.toml"), "--config-env", "local")
 SUPPORTED_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
@@ -42,14 +46,14 @@ def local_parameters() -> dict[str, str]:
     }
 
 
-def build(parameters: dict[str, str]) -> None:
-    """Build the functions. Cached: unchanged ones, and their requirements, are not built again."""
-    _build(TEMPLATE, state_folder(), parameters)
+def build(parameters: dict[str, str]) -> Path:
+    """Build the functions; gives the folder for `deploy`."""
+    return _build(LOCAL_STACK, TEMPLATE, parameters)
 
 
-def deploy(endpoint: str, parameters: dict[str, str]) -> Stack:
+def deploy(built: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
     """Deploy what `build` made to the emulator at `endpoint`."""
-    return _deploy(LOCAL_STACK, state_folder(), endpoint, parameters)
+    return _deploy(LOCAL_STACK, built, endpoint, parameters)
 
 
 def deploy_beside(running: Stack, template: Path, name: str, parameters: dict[str, str]) -> Stack:
@@ -59,34 +63,45 @@ def deploy_beside(running: Stack, template: Path, name: str, parameters: dict[st
     """
     if running.endpoint is None:
         raise CommandError(f"{running.name} is on AWS: nothing is deployed beside it from here.")
-    folder = state_folder() / name
-    _build(template, folder, parameters)
-    return _deploy(name, folder, running.endpoint, parameters)
+    return _deploy(name, _build(name, template, parameters), running.endpoint, parameters)
 
 
-def _build(template: Path, folder: Path, parameters: dict[str, str]) -> None:
-    _sam(
-        "build",
-        *("--template-file", str(template)),
-        *("--build-dir", str(folder / "build")),
-        *("--cache-dir", str(folder / "cache")),
-        *("--base-dir", str(template.parent)),
-        "--cached",
-        "--parallel",
-        *_overrides(parameters),
-    )
+def _build(name: str, template: Path, parameters: dict[str, str]) -> Path:
+    """Build once for all local runs of this project, then copy.
+
+    Unchanged functions are not built again, whichever run built them: their requirements come
+    from the network, which may be slow, or gone.
+    """
+    shared = BUILDS / name
+    # As deep as the original, since the built template names the definition by a relative path.
+    copy = shared / f"of-{os.getpid()}"
+    with exclusive(shared / "lock", "another build"):
+        _sam(
+            "build",
+            *("--template-file", str(template)),
+            *("--build-dir", str(shared / "build")),
+            *("--cache-dir", str(shared / "cache")),
+            *("--base-dir", str(template.parent)),
+            "--cached",
+            "--parallel",
+            *_overrides(parameters),
+        )
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(shared / "build", copy)
+    return copy
 
 
-def _deploy(name: str, folder: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
+def _deploy(name: str, built: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
     client("s3", LOCAL_REGION, endpoint).create_bucket(Bucket=ARTIFACTS_BUCKET)
     _sam(
         "deploy",
-        *("--template-file", str(folder / "build" / "template.yaml")),
+        *("--template-file", str(built / "template.yaml")),
         *("--stack-name", name),
         "--no-fail-on-empty-changeset",
         *_overrides(parameters),
         endpoint=endpoint,
     )
+    shutil.rmtree(built)
     cloudformation = client("cloudformation", LOCAL_REGION, endpoint)
     description = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     return Stack(

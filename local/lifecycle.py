@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.metadata
-import os
 import platform
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from local import deploy, processes, stack
 from local.errors import CommandError
+from local.locks import exclusive
 from local.paths import state_folder
 from local.progress import errors, step
 
@@ -73,9 +71,9 @@ def _start(wait_scale: float) -> stack.Stack:
         with step("Start the emulator"):
             endpoint = _start_emulator(wait_scale)
         with step("Build the functions (sam build)"):
-            building.result()
+            built = building.result()
     with step("Deploy the template (sam deploy)"):
-        deployed = deploy.deploy(endpoint, parameters)
+        deployed = deploy.deploy(built, endpoint, parameters)
     console_port = processes.free_port(CONSOLE_PORT)
     page_port = processes.free_port(PAGE_PORT)
     complete = replace(
@@ -147,16 +145,6 @@ def _stop() -> int:
     return stopped
 
 
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Hold the state folder's lock, so that two shells cannot start or stop at once."""
-    folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with step("Wait for another shell that starts or stops this stack"):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock.fileno(), False)
-        yield
+def _alone() -> contextlib.AbstractContextManager[None]:
+    """The state folder's lock, so that two shells cannot start or stop at once."""
+    return exclusive(state_folder() / "lock", "another shell that starts or stops this stack")
