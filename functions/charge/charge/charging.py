@@ -155,6 +155,8 @@ class Charging:
     `provider_key_retention`: how long the provider remembers a key, and
     `provider_timeout_seconds`: the longest that one call of it takes. `now` returns an aware
     time, `seconds_left` what remains of this invocation. `faults` is None in production.
+    `is_restart`: a replay or a repair, so the books are asked first, whatever the key's age.
+    Somebody may have charged by hand meanwhile, under a key of their own.
     """
 
     store: OrderStore
@@ -165,6 +167,7 @@ class Charging:
     sleep: Callable[[float], None]
     seconds_left: Callable[[], float]
     faults: Faults | None = None
+    is_restart: bool = False
 
     def settle(self, reference: OrderReference) -> Settled:
         """Charge the order, or find out that it has been charged.
@@ -187,7 +190,8 @@ class Charging:
                 return settled
             raise
         self._strike("exit_before_charge")
-        settled = None if self._key_is_alive(reference, stored) else self._look_up(key, order)
+        trusts_the_key = self._key_is_alive(reference, stored) and not self.is_restart
+        settled = None if trusts_the_key else self._look_up(key, order)
         settled = settled or self._charge(order, ChargeRequest.of(order, reference))
         self._strike("exit_after_charge")
         self._strike("timeout_after_charge")

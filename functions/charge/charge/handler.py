@@ -52,7 +52,8 @@ class Context(Protocol):
 def handle(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Charge the order of a `Charge` state, once.
 
-    In: `{"execution": ARN, "order": {"bucket", "key", "version_id", "etag", "idempotency_key"}}`.
+    In: `{"execution": ARN, "order": {"bucket", "key", "version_id", "etag", "idempotency_key"},
+    "input": the execution's input, where `replay` marks a replay or a repair}`.
     Out: `{"charge_id", "amount_minor", "currency", "order_id", "replayed", "charged_at" (ISO 8601,
     UTC), "expires_at" (epoch seconds)}`. Raises a `ChargeError`, BugInDefinition or SettingInvalid.
     """
@@ -98,7 +99,8 @@ class Function:
             version_id=order.version_id,
         ):
             try:
-                settled = self._charging(order, context).settle(order)
+                charging = self._charging(order, context, is_restart=is_restart(event))
+                settled = charging.settle(order)
             except ChargeError as error:
                 outcome = type(error).__name__
                 log = self._logger.error if isinstance(error, Alert) else self._logger.warning
@@ -117,7 +119,7 @@ class Function:
             self._count(outcome)
             return self._result(settled)
 
-    def _charging(self, order: OrderReference, context: Context) -> Charging:
+    def _charging(self, order: OrderReference, context: Context, *, is_restart: bool) -> Charging:
         def seconds_left() -> float:
             return context.get_remaining_time_in_millis() / 1000 - SECONDS_TO_REPORT
 
@@ -137,6 +139,7 @@ class Function:
             sleep=self._sleep,
             seconds_left=seconds_left,
             faults=self._faults(order, seconds_left),
+            is_restart=is_restart,
         )
 
     def _faults(
@@ -164,6 +167,14 @@ class Function:
             name=outcome, unit=MetricUnit.Count, value=1, namespace=METRIC_NAMESPACE
         ) as metric:
             metric.add_dimension("service", os.environ.get("POWERTOOLS_SERVICE_NAME", "charge"))
+
+
+def is_restart(event: dict[str, Any]) -> bool:
+    """Whether the execution's input says that it is a replay or a repair."""
+    match event:
+        case {"input": {"replay": dict()}}:
+            return True
+    return False
 
 
 def parse(event: dict[str, Any]) -> tuple[str, OrderReference]:

@@ -126,6 +126,15 @@ def test_an_old_order_that_was_charged_is_not_charged_again(bench: Bench, hours:
     assert len(bench.provider.books) == 1
 
 
+def test_a_restart_of_a_young_order_finds_what_was_charged_by_hand(bench: Bench) -> None:
+    charged_by_hand = bench.provider.enter()
+
+    settled = replace(bench.charging, is_restart=True).settle(REFERENCE)
+
+    assert settled.charge_id == charged_by_hand.id
+    assert bench.provider.calls == ["find"]
+
+
 def test_the_same_order_without_the_look_up_would_be_charged_twice(bench: Bench) -> None:
     # Keeps the fake honest: what the tests above rule out does happen to a forgetful provider.
     order = parse_order(valid_text().encode())

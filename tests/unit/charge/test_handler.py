@@ -276,6 +276,25 @@ def test_no_time_is_kept_from_the_report_of_a_failure(aws: FakeAws, provider: Sc
     assert provider.seen == []
 
 
+@pytest.mark.parametrize(
+    ("execution_input", "asked_first"),
+    [
+        ({"replay": {"owner": "arn"}}, True),
+        ({"replay": {}}, True),
+        ({"detail": {}}, False),
+        ({"replay": "yes"}, False),
+    ],
+)
+def test_the_input_of_the_execution_tells_a_restart(
+    execution_input: dict[str, Any], asked_first: bool
+) -> None:
+    assert handler.is_restart(EVENT | {"input": execution_input}) is asked_first
+
+
+def test_without_the_input_of_the_execution_it_is_no_restart() -> None:
+    assert not handler.is_restart(EVENT)
+
+
 # What has to be right before
 
 
