@@ -45,10 +45,10 @@ def settle(stack: Stack, **order: Any) -> str:
     return placed.idempotency_key
 
 
-def start_with(stack: Stack, fault: str) -> tuple[Placed, str]:
-    """An order that suffers `fault` at every attempt, and its execution, once it has claimed."""
+def start_with(stack: Stack, fault: str, times: int = 99) -> tuple[Placed, str]:
+    """An order that suffers `fault`, and its execution, once it has claimed."""
     key = orders.fresh_object_key()
-    faults.arm(stack, [faults.Fault(fault, 99)], key)
+    faults.arm(stack, [faults.Fault(fault, times)], key)
     placed = land(stack, key)
     arn = orders.start_execution(stack, placed.event())
     wait_for(lambda: books.record(stack, placed.idempotency_key), 30)
@@ -61,8 +61,14 @@ def stop(stack: Stack, arn: str) -> None:
 
 
 def leave_open(stack: Stack) -> Placed:
-    """An order whose execution is stopped after the claim and before any money moves."""
-    placed, arn = start_with(stack, "provider.unavailable")
+    """An order whose execution is stopped after the claim and before any money moves.
+
+    It is stopped while its only request hangs at the provider, so that none is under way after.
+    """
+    placed, arn = start_with(stack, "provider.timeout_before", times=1)
+    wait_for(
+        lambda: {"object_key": placed.key} not in [item["for"] for item in faults.armed(stack)], 30
+    )
     stop(stack, arn)
     return placed
 
@@ -72,6 +78,7 @@ def leave_charged(stack: Stack) -> Placed:
     placed, arn = start_with(stack, "function.exit_after_charge")
     wait_for(lambda: succeeded(stack, placed.idempotency_key), 30)
     stop(stack, arn)
+    faults.clear(stack)
     return placed
 
 
@@ -196,7 +203,6 @@ def damage(stack: Stack) -> Damage:
         objects={"unmatched_object": ["orders/photo.png"], "unversioned_object": [unversioned.key]},
     )
     every_key = [key for group in made.keys.values() for key in group]
-    faults.clear(stack)
     made.charges_before = {key: succeeded(stack, key) for key in every_key}
     made.found = look(stack)
     made.repaired = look(stack, repair=True)
@@ -285,7 +291,7 @@ def test_nothing_is_charged_for_what_is_left_to_a_person(
 
 
 def test_an_order_in_flight_is_no_finding(stack: Stack) -> None:
-    placed, arn = start_with(stack, "provider.unavailable")
+    placed, arn = start_with(stack, "provider.timeout_before")
 
     report = look(stack, repair=True)
     running = stack.client("stepfunctions").describe_execution(executionArn=arn)["status"]

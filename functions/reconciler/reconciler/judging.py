@@ -272,9 +272,9 @@ def _repairable(
             "bucket": {"name": place.bucket},
             "object": {"key": place.key, "version-id": place.version_id, "etag": etag},
         },
+        # Its being there makes the run ask the provider's books before it charges.
+        "replay": {} if record is None else {"owner": record.owner},
     }
-    if record is not None:
-        execution_input["replay"] = {"owner": record.owner}
     return _finding(
         kind,
         case,

@@ -7,6 +7,7 @@ GET may be repeated freely, so its own retries with back-off are on.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -58,7 +59,8 @@ class ProviderClient:
         """A page of up to 1,000; the cursor is the id of the page's last charge."""
         query: dict[str, Any] = {
             "limit": CHARGES_PER_PAGE,
-            "created_gte": max(0, int(since.timestamp())),
+            # Whole seconds, and none before `since`.
+            "created_gte": max(0, math.ceil(since.timestamp())),
         }
         return self._page(query, cursor)
 
