@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -250,26 +251,28 @@ def ministack() -> Iterator[Aws]:
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "eu-central-1",
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ministack"],
-        env=os.environ
-        | environment
-        | {
-            "GATEWAY_PORT": str(port),
-            "BIND_HOST": "127.0.0.1",
-            "IOT_MTLS_ENABLED": "0",
-            "SFTP_ENABLED": "0",
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        until(lambda: _answers(f"{endpoint}/_ministack/health"))
-        yield Aws(environment)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ministack"],
+            env=os.environ
+            | environment
+            | {
+                "TMPDIR": scratch,
+                "GATEWAY_PORT": str(port),
+                "BIND_HOST": "127.0.0.1",
+                "IOT_MTLS_ENABLED": "0",
+                "SFTP_ENABLED": "0",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            until(lambda: _answers(f"{endpoint}/_ministack/health"))
+            yield Aws(environment)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _answers(url: str) -> bool:

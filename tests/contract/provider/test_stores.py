@@ -242,11 +242,12 @@ class TestFaults:
     def test_they_count_down_and_are_gone(self, store: Store) -> None:
         store.add_fault(self.FAULT)
 
-        left = []
-        while store.take_fault(self.FAULT.id):
-            left.append([fault.remaining for fault in store.faults()])
+        left = [
+            (store.take_fault(self.FAULT.id), [fault.remaining for fault in store.faults()])
+            for _ in range(3)
+        ]
 
-        assert left == [[1], []]
+        assert left == [(True, [1]), (True, []), (False, [])]
 
     def test_many_at_once_take_as_many_as_there_are(self, store: Store) -> None:
         store.add_fault(replace(self.FAULT, remaining=7))

@@ -177,7 +177,16 @@ class TestRetention:
 
         assert len(listed(provider)) == charges
 
-    def test_the_movable_clock_leaves_the_lease_alone(self, provider: Provider, time: Time) -> None:
+    def test_a_key_that_is_made_when_the_clock_is_ahead_lasts_as_long(
+        self, provider: Provider, time: Time
+    ) -> None:
+        provider.advance_clock(RETENTION * 2)
+        provider.charge(KEY, ORDER)
+        provider.advance_clock(RETENTION - 1)
+
+        assert provider.charge(KEY, ORDER).replayed
+
+    def test_the_movable_clock_makes_no_lease_shorter(self, provider: Provider, time: Time) -> None:
         provider.arm({"fault": "slow", "seconds": 1})
         conflicts: list[Problem] = []
 
@@ -190,6 +199,16 @@ class TestRetention:
         provider.charge(KEY, ORDER)
 
         assert [conflict.status for conflict in conflicts] == [409]
+
+    def test_the_movable_clock_makes_no_lease_longer(self, provider: Provider, time: Time) -> None:
+        provider.advance_clock(LEASE * 2)
+        provider.arm({"fault": "slow", "seconds": LEASE + 1})
+        answers: list[Answer] = []
+        time.meanwhile = lambda: answers.append(provider.charge(KEY, ORDER))
+
+        provider.charge(KEY, ORDER)
+
+        assert [answer.status for answer in answers] == [201]
 
 
 class TestWithoutTestMode:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from botocore.stub import Stubber
+from botocore.stub import ANY, Stubber
 from provider import dynamodb
 from provider.dynamodb import DynamoDbStore
 from provider.store import Answer, KeyState, Marker
@@ -91,3 +91,14 @@ def test_a_lost_marker_is_told_apart_from_other_reasons(
     assert not commit(store)
     with pytest.raises(ClientError, match="TransactionCanceledException"):
         commit(store)
+
+
+def test_every_look_up_is_consistent(dynamo: tuple[DynamoDbStore, Stubber]) -> None:
+    store, answers = dynamo
+    anything = {"TableName": ANY, "ConsistentRead": True}
+    query = anything | {"KeyConditionExpression": ANY, "ExpressionAttributeValues": ANY}
+    answers.add_response("get_item", {}, anything | {"Key": ANY})
+    answers.add_response("query", {"Items": []}, query | {"Limit": ANY})
+
+    assert store.charge("ch_1") is None
+    assert list(store.charges("ref", "", 1)) == []

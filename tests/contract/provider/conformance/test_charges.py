@@ -68,6 +68,7 @@ class TestOneCharge:
             {"amount": -1},
             {"amount": 10**12},
             {"amount": 19.99},
+            {"amount": 1999.0},
             {"amount": "1999"},
             {"amount": True},
             {"amount": None},
