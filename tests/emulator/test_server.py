@@ -87,9 +87,9 @@ def test_a_burst_of_invocations_waits_for_few_environments(mended: Bench) -> Non
     assert 1 < len(set(pids)) <= 16
 
 
-def test_a_port_in_use_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_port_in_use_is_told(mended: Bench, tmp_path: Path) -> None:
     with pytest.raises(EmulatorError, match="already in use"):
-        Server.start(tmp_path / "second-log", port=server.port)
+        Server.start(tmp_path / "log", port=mended.server.port)
 
 
 def test_functions_are_sent_to_a_loopback_endpoint_only(capsys: pytest.CaptureFixture[str]) -> None:

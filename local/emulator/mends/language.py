@@ -63,7 +63,7 @@ def _select(kind: str, step: Any, data: Any) -> Any:
 
 _COMPARISON = re.compile(
     "(String|Numeric|Boolean|Timestamp)"
-    "(Equals|LessThanEquals|LessThan|GreaterThanEquals|GreaterThan)(?:Path)?"
+    "(Equals|LessThanEquals|LessThan|GreaterThanEquals|GreaterThan)"
 )
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "Equals": operator.eq,
@@ -100,11 +100,8 @@ def compare_as_the_language_says() -> None:
         for name, operand in rule.items():
             if name in _TYPE_TESTS:
                 return _TYPE_TESTS[name](value) is operand
-            if name == "StringMatches" or _COMPARISON.fullmatch(name):
-                by_path = name.endswith("Path")
-                return _compare(
-                    name.removesuffix("Path"), value, look_up(operand) if by_path else operand
-                )
+            if compare := _comparison(name.removesuffix("Path")):
+                return compare(value, look_up(operand) if name.endswith("Path") else operand)
         raise stepfunctions._ExecutionError(_RUNTIME_ERROR, f"No comparison in {rule}")
 
     def is_present(path: str, data: Any, context: Any) -> bool:
@@ -144,15 +141,25 @@ _TYPE_TESTS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _compare(name: str, value: Any, operand: Any) -> bool:
-    """A data-test expression such as `NumericLessThan`; false when a type does not fit."""
+def _comparison(name: str) -> Callable[[Any, Any], bool] | None:
+    """The data-test expression of that name, for a value and an operand; None for other fields.
+
+    It is false when a type does not fit.
+    """
     if name == "StringMatches":
-        return isinstance(value, str) and bool(_glob(operand).fullmatch(value))
+        return lambda value, pattern: (
+            isinstance(value, str) and bool(_glob(pattern).fullmatch(value))
+        )
     match = _COMPARISON.fullmatch(name)
-    assert match is not None  # noqa: S101 - the caller has asked the same question
+    if match is None:
+        return None
     kind, order = match.groups()
-    left, right = _typed(kind, value), _typed(kind, operand)
-    return left is not None and right is not None and _ORDER[order](left, right)
+
+    def compare(value: Any, operand: Any) -> bool:
+        left, right = _typed(kind, value), _typed(kind, operand)
+        return left is not None and right is not None and _ORDER[order](left, right)
+
+    return compare
 
 
 def _typed(kind: str, value: Any) -> Any:
