@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -75,8 +74,7 @@ class ObjectVersion(NamedTuple):
     is_latest: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """A ledger record; what it lacks is None. Times are as the state machine wrote them."""
 
     key: str
@@ -112,8 +110,7 @@ class Settlement(NamedTuple):
     settled_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """A charge at the provider. `place` is what its metadata names, believed only if it fits."""
 
     id: str
