@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 
+A_DAY_SECONDS = 86_400
+A_CENTURY_DAYS = 36_500  # whatever is longer than that is a slip of the finger
+
+
 class SettingInvalid(Exception):
     """An environment variable is missing or wrong. The message names it, never a secret."""
 
@@ -30,12 +34,16 @@ class Settings:
             provider_url=_provider_url(environment),
             provider_secret_arn=_text(environment, "PROVIDER_SECRET_ARN"),
             # 60 s: a Lambda function that waits longer than that for one answer is misplaced.
-            provider_timeout_seconds=_seconds(environment, "PROVIDER_TIMEOUT_SECONDS", 1, 60),
+            provider_timeout_seconds=_whole(environment, "PROVIDER_TIMEOUT_SECONDS", "seconds", 60),
             # An hour or less means that the books are asked before every charge (`charging`).
-            provider_key_retention_seconds=_seconds(
-                environment, "PROVIDER_KEY_RETENTION_SECONDS", 1, 100 * 365 * 86400
+            provider_key_retention_seconds=_whole(
+                environment,
+                "PROVIDER_KEY_RETENTION_SECONDS",
+                "seconds",
+                A_CENTURY_DAYS * A_DAY_SECONDS,
             ),
-            record_ttl_seconds=_seconds(environment, "RECORD_TTL_SECONDS", 1, 100 * 365 * 86400),
+            record_ttl_seconds=A_DAY_SECONDS
+            * _whole(environment, "RECORD_TTL_DAYS", "days", A_CENTURY_DAYS),
             fault_table=environment.get("FAULT_TABLE") or None,
         )
 
@@ -47,10 +55,10 @@ def _text(environment: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _seconds(environment: Mapping[str, str], name: str, least: int, most: int) -> int:
+def _whole(environment: Mapping[str, str], name: str, unit: str, most: int) -> int:
     text = _text(environment, name)
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise SettingInvalid(f"{name} must be whole seconds from {least} to {most}: {text!r}")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise SettingInvalid(f"{name} must be whole {unit} from 1 to {most}: {text!r}")
     return int(text)
 
 

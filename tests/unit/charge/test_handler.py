@@ -100,7 +100,7 @@ def aws(provider: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws
         "PROVIDER_SECRET_ARN": "arn:secret",
         "PROVIDER_TIMEOUT_SECONDS": "5",
         "PROVIDER_KEY_RETENTION_SECONDS": "86400",
-        "RECORD_TTL_SECONDS": "7776000",
+        "RECORD_TTL_DAYS": "90",
         "POWERTOOLS_SERVICE_NAME": "charge",
         "POWERTOOLS_LOG_LEVEL": "DEBUG",
     }.items():

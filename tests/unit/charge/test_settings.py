@@ -8,7 +8,7 @@ VALID = {
     "PROVIDER_SECRET_ARN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:key",
     "PROVIDER_TIMEOUT_SECONDS": "10",
     "PROVIDER_KEY_RETENTION_SECONDS": "86400",
-    "RECORD_TTL_SECONDS": "7776000",
+    "RECORD_TTL_DAYS": "90",
 }
 
 
@@ -35,11 +35,16 @@ def test_a_missing_setting_is_named(name: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["PROVIDER_TIMEOUT_SECONDS", "PROVIDER_KEY_RETENTION_SECONDS", "RECORD_TTL_SECONDS"]
+    ("name", "unit"),
+    [
+        ("PROVIDER_TIMEOUT_SECONDS", "seconds"),
+        ("PROVIDER_KEY_RETENTION_SECONDS", "seconds"),
+        ("RECORD_TTL_DAYS", "days"),
+    ],
 )
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "10s", "1e3", "٣", "9" * 30])
-def test_a_duration_is_a_sane_number_of_whole_seconds(name: str, value: str) -> None:
-    with pytest.raises(SettingInvalid, match=f"^{name} must be whole seconds from 1 to "):
+def test_a_duration_is_a_sane_whole_number(name: str, unit: str, value: str) -> None:
+    with pytest.raises(SettingInvalid, match=f"^{name} must be whole {unit} from 1 to "):
         Settings.from_environment(VALID | {name: value})
 
 
