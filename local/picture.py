@@ -255,7 +255,7 @@ def _start(drawing: Drawing) -> str:
     top = first.y - BOX[1] / 2
     return (
         f'<circle class="start" cx="{_n(first.x)}" cy="{_n(top - 26)}" r="6"/>'
-        f'<path class="line next taken-start" d="M{_n(first.x)} {_n(top - 20)}V{_n(top)}" '
+        f'<path class="line next first" d="M{_n(first.x)} {_n(top - 20)}V{_n(top)}" '
         f'marker-end="url(#head-next)"/>'
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import jinja2
-from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -29,7 +28,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from local import faults, picture
-from local.page import detail, drawing, tour, words
+from local.page import detail, drawing, history, tour, words
 from local.page.bench import MOST_DELIVERIES, PAYMENT_METHODS, Bench
 from local.page.buttons import Buttons
 from local.page.index import Index, Row, Run
@@ -202,6 +201,8 @@ class CountingHouse:
         pages = max(1, -(-len(charges) // CHARGES_ON_A_PAGE))
         number = min(_page_number(request.query_params.get("page")), pages)
         visible = charges[(number - 1) * CHARGES_ON_A_PAGE : number * CHARGES_ON_A_PAGE]
+        if self.reader.look_at_requests(str(charge["reference"]) for charge in visible):
+            self.watch.poke()
         armed, problem = await run_in_threadpool(self._armed)
         key = request.query_params.get("key", "").strip()
         requests, key_problem = await run_in_threadpool(self._requests, key)
@@ -212,7 +213,10 @@ class CountingHouse:
                 "total": len(charges),
                 "page": number,
                 "pages": pages,
-                "charges": visible,
+                "charges": [
+                    charge | {"requests": self.index.request_counts(str(charge["reference"]))}
+                    for charge in visible
+                ],
                 "faults": armed,
                 "idempotency_key": key or None,
                 "requests": requests,
@@ -227,6 +231,7 @@ class CountingHouse:
             problem=problem or key_problem,
             key=key,
             requests=requests,
+            counts_of=self.index.request_counts,
             address=_address,
         )
 
@@ -284,12 +289,12 @@ class CountingHouse:
         )
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events: the index's version, whenever it changes."""
+        """Server-sent events: a number that is another one whenever a page should look again."""
 
         async def stream() -> AsyncIterator[str]:
             async with contextlib.aclosing(self.watch.changes()) as changes:
-                async for version in changes:
-                    yield f"data: {version}\n\n"
+                async for told in changes:
+                    yield f"data: {told}\n\n"
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
@@ -384,17 +389,27 @@ def _environment() -> jinja2.Environment:
         "shown": words.shown,
         "moment": words.moment,
         "clock": words.clock,
+        "cause": _cause,
         "precise": words.precise_clock,
         "seconds": words.seconds,
         "short": words.short,
         "status": words.status,
         "query": lambda text: quote(str(text), safe=""),
     }
-    environment.globals |= {
-        "beads": drawing.beads,
-        "state_machine": Markup(picture.svg(picture.charge_order())),  # noqa: S704 - escaped there
-    }
+    environment.globals["beads"] = drawing.beads
+    # Compiled and drawn before the first request, which would wait for it.
+    for name in environment.list_templates():
+        environment.get_template(name)
+    picture.charge_order()
     return environment
+
+
+def _cause(caught: Json | str) -> str:
+    """What a message of the failure queue says about the error, for reading."""
+    if isinstance(caught, str):
+        return caught
+    cause = caught.get("Cause")
+    return history.readable_cause(cause if isinstance(cause, str) else None) or str(caught)
 
 
 def _wants_json(request: Request) -> bool:

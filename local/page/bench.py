@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -44,7 +45,7 @@ class Bench(Protocol):
         """Replay what the failure queue holds: everything, or one order."""
 
     def reconcile(self, job: Job, *, repair: bool) -> list[Json]:
-        """Compare all books; gives the findings."""
+        """Compare all books; gives the findings, each with whether it was `repaired`."""
 
     def reset(self, job: Job) -> None:
         """Empty the stack."""
@@ -71,7 +72,7 @@ class StackBench:
             times=_number(fields, "deliver", 1, MOST_DELIVERIES),
             concurrently="concurrently" in fields,
             armed=armed,
-            announce=job.say,
+            announce=lambda _: job.say(f"{key} is in the bucket"),
         )
         job.keys.append(result["idempotency_key"])
         for line in outcome_lines(result):
@@ -136,14 +137,18 @@ class StackBench:
         job.say(f"Compared {scanned}")
         for finding in report["findings"]:
             place = (finding.get("object") or {}).get("key") or finding["idempotency_key"]
-            job.say(f"{finding['kind'].replace('_', ' ')}: {place}. {finding['detail']}")
+            job.say(f"Found {finding['kind'].replace('_', ' ')}: {place}")
         if not report["findings"]:
             job.say("The books agree")
         if repair:
             count = len(report["repaired"])
             job.say(f"{count} {_many('order', count)} repaired")
-        job.keys += [item["idempotency_key"] for item in report["repaired"]]
-        return list(report["findings"])
+        repaired = {(item["kind"], item["idempotency_key"]) for item in report["repaired"]}
+        job.keys += [key for _, key in sorted(repaired)]
+        return [
+            finding | {"repaired": (finding["kind"], finding["idempotency_key"]) in repaired}
+            for finding in report["findings"]
+        ]
 
     def reset(self, job: Job) -> None:
         if self._stack.endpoint is None:
@@ -157,9 +162,12 @@ def outcome_lines(result: Json) -> list[str]:
     lines = []
     if not runs:
         lines.append("It started no execution: the rule does not match this object key")
-    for run in runs:
-        error = f" with {run['error']}" if run["error"] else ""
-        lines.append(f"Execution {run['status']}{error}, in {run['path'][-1]}")
+    ends = Counter(
+        f"{run['status'].lower()} in {run['path'][-1] if run['path'] else 'no state'}"
+        + (f" with {run['error']}" if run["error"] else "")
+        for run in runs
+    )
+    lines += [f"{count} {_many('execution', count)} {end}" for end, count in ends.items()]
     record = result["record"]
     lines.append(f"Our ledger: {record['status'].replace('_', ' ') if record else 'no record'}")
     taken = sum(charge["status"] == "succeeded" for charge in result["charges"])

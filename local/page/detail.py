@@ -36,7 +36,7 @@ class Detail:
 
     row: Row
     runs: tuple[Run, ...]  # with their steps, oldest first
-    requests: tuple[Json, ...]
+    requests: tuple[Json, ...] | None  # None where the provider does not tell
     story: tuple[Moment, ...]
     problems: tuple[str, ...]
 
@@ -44,7 +44,7 @@ class Detail:
         """All of it in plain JSON."""
         return self.row.document() | {
             "executions": [_run_document(run) for run in self.runs],
-            "provider_requests": list(self.requests),
+            "provider_requests": None if self.requests is None else list(self.requests),
             "messages": list(self.row.messages),
             "findings": list(self.row.findings),
             "story": [
@@ -65,7 +65,10 @@ def read(source: Source, index: Index, key: str) -> Detail | None:
     """One order, read afresh from every book at the same time; None when no book knows it."""
     row = index.row(key)
     problems: list[str] = []
-    known = row.runs[-MAX_RUNS:] if row else ()
+    known = list(row.runs[-MAX_RUNS:]) if row else []
+    owner = row.record.get("owner") if row and row.record else None
+    if row and owner and owner not in {run.arn for run in known}:
+        known.insert(0, _unread(index, owner, row))
     with ThreadPoolExecutor() as pool:
         record = pool.submit(source.records_of, {key})
         charges = pool.submit(source.charges_of, key)
@@ -74,7 +77,7 @@ def read(source: Source, index: Index, key: str) -> Detail | None:
         found_runs = [run for future in runs if (run := _result(future, problems)) is not None]
         found_record = _result(record, problems)
         found_charges = _result(charges, problems) or []
-        found_requests = _result(requests, problems) or []
+        found_requests = _result(requests, [])
     with index.in_one_piece():
         for run in found_runs:
             index.put_run(run)
@@ -82,16 +85,25 @@ def read(source: Source, index: Index, key: str) -> Detail | None:
             index.put_record(key, found_record.get(key))
         for charge in found_charges:
             index.put_charge(charge)
+        if found_requests is not None:
+            index.put_requests(key, found_requests)
         row = index.row(key)
     if row is None:
         return None
     return Detail(
         row=row,
         runs=tuple(found_runs),
-        requests=tuple(found_requests),
-        story=tuple(story(row, found_runs, found_requests)),
+        requests=None if found_requests is None else tuple(found_requests),
+        story=tuple(story(row, found_runs, found_requests or [])),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _unread(index: Index, owner: str, row: Row) -> Run:
+    """The owner of a record, whose order has not been looked up yet."""
+    listed = index.run(owner)
+    started = listed.started if listed else datetime.fromisoformat(row.seen_at)
+    return Run(owner, "unknown", started, key=row.key)
 
 
 def _result(future: Future[Any], problems: list[str]) -> Any:

@@ -134,6 +134,7 @@ class Index:
         self._newest_first: list[Row] | None = None
         self._runs: dict[str, Run] = {}
         self._charges_complete = False
+        self._requests: dict[str, list[Json]] = {}
 
     # ---- filling
 
@@ -207,6 +208,13 @@ class Index:
                 books.runs[run.arn] = run
                 self._touch(books)
 
+    def put_requests(self, key: str, requests: list[Json]) -> None:
+        """What the provider saw for a key."""
+        with self._lock:
+            if self._requests.get(key) != requests:
+                self._requests[key] = requests
+                self.version += 1
+
     def put_messages(self, messages: Iterable[Json]) -> None:
         """The whole failure queue, as `Message.summary` gives it."""
         by_key: dict[str, list[Json]] = {}
@@ -238,6 +246,7 @@ class Index:
         with self._lock:
             self._books.clear()
             self._runs.clear()
+            self._requests.clear()
             self._newest_first = None
             self.version += 1
 
@@ -258,6 +267,11 @@ class Index:
         with self._lock:
             books = self._books.get(key)
             return None if books is None or books.empty else self._row(key, books)
+
+    def request_counts(self, key: str) -> dict[str, int]:
+        """How often the provider made, replayed or refused for a key, as far as it was read."""
+        with self._lock:
+            return dict(Counter(str(one["outcome"]) for one in self._requests.get(key, ())))
 
     def charges(self) -> list[Json]:
         """Every known charge, newest first."""

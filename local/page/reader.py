@@ -51,6 +51,7 @@ class _Round:
     charges: list[Json] = field(default_factory=list)
     charges_complete: bool = False
     messages: list[Json] | None = None
+    requests: dict[str, list[Json]] = field(default_factory=dict)
 
 
 class Reader:
@@ -74,6 +75,8 @@ class Reader:
         self._lock = threading.Lock()
         self._wanted: dict[str, None] = {}
         self._wanted_keys: set[str] = set()
+        self._wanted_requests: dict[str, Row] = {}
+        self._requests_read: dict[str, Row] = {}  # what was known of the order then
         self._read_as: dict[str, str] = {}  # arn -> its status when its history was read
         self._undescribed: dict[str, None] = {}
         self._last_charge: str | None = None
@@ -89,10 +92,21 @@ class Reader:
         with self._lock:
             before = len(self._wanted)
             for row in rows:
-                for run in row.runs:
+                owner = self.index.run((row.record or {}).get("owner", ""))
+                for run in [*row.runs, *([owner] if owner else [])]:
                     if self._read_as.get(run.arn) != run.status:
                         self._wanted[run.arn] = None
             return len(self._wanted) > before
+
+    def look_at_requests(self, keys: Iterable[str]) -> bool:
+        """See to it that it is known what the provider saw for these keys."""
+        with self._lock:
+            before = len(self._wanted_requests)
+            for key in keys:
+                row = self.index.row(key)
+                if row is not None and self._requests_read.get(key) is not row:
+                    self._wanted_requests[key] = row
+            return len(self._wanted_requests) > before
 
     def look_again(self, keys: Iterable[str]) -> None:
         """Read these orders afresh in the next round, whatever happened to them."""
@@ -105,6 +119,7 @@ class Reader:
             self._ignore_before = before
             self._wanted.clear()
             self._wanted_keys.clear()
+            self._wanted_requests.clear()
         self._read_as.clear()
         self._undescribed.clear()
         self._last_charge = None
@@ -151,6 +166,7 @@ class Reader:
             moved = bool(found.runs or found.records)
             self._read_charges(found, moved=moved or due)
             self._read_queue(found, moved=moved or due)
+            self._read_requests(pool, found)
         self._apply(found)
 
     def _changed_runs(self, *, everything: bool) -> list[Run]:
@@ -262,6 +278,16 @@ class Reader:
             if charge and charge not in known:
                 found.charges += self._source.charges_of(key)
 
+    def _read_requests(self, pool: ThreadPoolExecutor, found: _Round) -> None:
+        with self._lock:
+            wanted, self._wanted_requests = self._wanted_requests, {}
+        try:
+            answers = list(pool.map(self._source.requests_of, wanted))
+        except CommandError:
+            answers = []  # not every provider tells
+        self._requests_read |= wanted
+        found.requests = dict(zip(wanted, answers, strict=False))
+
     def _read_queue(self, found: _Round, *, moved: bool) -> None:
         depth = self._source.queue_depth()
         if not (moved or depth != len(self._known_messages) or self._round % QUEUE_ROUNDS == 0):
@@ -288,5 +314,7 @@ class Reader:
             if found.charges_complete:
                 self.index.charges_are_complete()
                 self._charges_complete = True
+            for key, requests in found.requests.items():
+                self.index.put_requests(key, requests)
             if found.messages is not None:
                 self.index.put_messages(found.messages)

@@ -52,7 +52,7 @@ def verdict(  # noqa: PLR0911 - one line for each thing the books can say
         return _without_record(charge, running=running, queued=queued)
     match record.get("status"):
         case "done":
-            return _done(record, charge, charges_complete=charges_complete)
+            return _done(record, charge, queued=queued, charges_complete=charges_complete)
         case "declined" | "rejected" as refused if charge is not None:
             return Verdict(
                 "disagree",
@@ -86,7 +86,7 @@ def _without_record(charge: Json | None, *, running: bool, queued: bool) -> Verd
     return Verdict("open", "No record", "Something was seen of it, but our ledger knows nothing.")
 
 
-def _done(record: Json, charge: Json | None, *, charges_complete: bool) -> Verdict:
+def _done(record: Json, charge: Json | None, *, queued: bool, charges_complete: bool) -> Verdict:
     if charge is None:
         if not charges_complete:
             return Verdict(
@@ -102,7 +102,10 @@ def _done(record: Json, charge: Json | None, *, charges_complete: bool) -> Verdi
     ours = (record.get("amount_minor"), record.get("currency"))
     if ours != (charge["amount"], charge["currency"]):
         return Verdict("disagree", "Amounts differ", "The two books disagree about the amount.")
-    return Verdict("settled", "Charged once", "Both books agree.")
+    sentence = "Both books agree."
+    if queued:
+        sentence += " A replay takes what is left of it out of the failure queue."
+    return Verdict("settled", "Charged once", sentence)
 
 
 def _in_progress(charge: Json | None, *, running: bool, queued: bool) -> Verdict:

@@ -28,6 +28,7 @@ class Watch:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.rounds = 0
+        self.told = 0  # how often the open pages were told to look again
         self._listeners = 0
         self._glanced_until = 0.0
         self._poked = asyncio.Event()
@@ -50,6 +51,7 @@ class Watch:
 
     def tell(self) -> None:
         """Have every open page look again."""
+        self.told += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -71,13 +73,13 @@ class Watch:
                 pause = SHORTEST_SECONDS
 
     async def changes(self) -> AsyncGenerator[int, None]:
-        """Yields now and after every change, and now and then in between, until closed."""
+        """`told` now and after every change, and now and then in between, until closed."""
         self._listeners += 1
         self.poke()
         try:
             while True:
                 changed = self._changed
-                yield self.reader.index.version
+                yield self.told
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), GLANCE_SECONDS)
         finally:

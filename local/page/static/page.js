@@ -39,6 +39,13 @@
     if (rows) announcer.textContent = rows === 1 ? "One line changed." : `${rows} lines changed.`;
   }
 
+  // A wide drawing starts at its middle, where the happy path runs.
+  function centre() {
+    for (const box of document.querySelectorAll(".scroll:has(.machine)"))
+      box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
+  }
+  centre();
+
   async function refresh() {
     if (busy) {
       again = true;

@@ -1,0 +1,365 @@
+"""Every page, in-process: what it shows, its JSON twin, its buttons."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+import time
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from local.errors import CommandError
+from local.page import tour
+from local.page.app import About, CountingHouse
+from tests.unit.page.conftest import ABOUT, HERE, House
+from tests.unit.page.fakes import Events, FakeStack, message
+
+HOSTILE = "orders/<script>alert(1)</script>\"'&.json"
+PAGES = ["/", "/order", "/provider", "/tour", "/bench"]
+
+
+def first_key(house: House) -> str:
+    return next(iter(house.stack.ledger))
+
+
+def settle_hostile(house: House) -> str:
+    key = house.stack.settle(9, object_key=HOSTILE)
+    house.stack.ledger[key] |= {"reason": HOSTILE, "order_id": HOSTILE}
+    house.stack.queue = [message(key, error=HOSTILE)]
+    house.stack.armed = [{"name": HOSTILE, "for": {"object_key": HOSTILE}, "remaining": 1}]
+    house.stack.books[-1]["metadata"] = {"object_key": HOSTILE}
+    run = house.stack.run_of(key)
+    house.stack.runs[run].events[:] = Events().task("Charge", HOSTILE).list
+    house.app.reader.refresh()
+    house.app.index.put_findings([{"kind": HOSTILE, "idempotency_key": key, "detail": HOSTILE}])
+    return key
+
+
+class Outline(HTMLParser):
+    """What a screen reader and a keyboard find."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def test_the_list_shows_both_ledgers_side_by_side(house: House) -> None:
+    page = house.client.get("/").text
+
+    assert page.count('<tr id="row-') == 3
+    assert page.count("19.99 EUR") == 6
+    assert page.count("Charged once") == 3
+
+
+def test_the_list_draws_the_path_once_it_is_known(house: House) -> None:
+    assert "beads" not in house.client.get("/").text  # asks for the paths
+
+    house.app.reader.refresh()
+
+    assert house.client.get("/").text.count('class="beads"') == 3
+
+
+def test_filter_and_search_are_kept_by_the_links_of_the_page(house: House) -> None:
+    page = house.client.get("/?q=orders&group=settled").text
+
+    assert html.escape("/?q=orders&group=open") in page
+    assert page.count('<tr id="row-') == 3
+    assert house.client.get("/?group=open").text.count('<tr id="row-') == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["?page=0", "?page=-1", "?page=x", "?page=99999999999", "?group=x"]
+)
+def test_nonsense_in_an_address_gives_the_first_page(house: House, query: str) -> None:
+    answer = house.client.get(f"/{query}")
+
+    assert answer.status_code == 200
+    assert answer.text.count('<tr id="row-') == 3
+
+
+def test_an_order_s_page_tells_its_story(house: House) -> None:
+    key = first_key(house)
+    house.stack.seen[key] = [{"at": 1795972770.25, "outcome": "made", "status": 201}]
+
+    page = house.client.get(f"/order?key={quote(key, safe='')}").text
+
+    assert "The provider makes the charge" in page
+    assert "MarkDone: done" in page
+    assert 'class="machine"' in page
+    assert ABOUT.machine_url is not None
+    assert ABOUT.machine_url in page
+
+
+def test_an_order_that_no_book_knows_is_not_found(house: House) -> None:
+    assert house.client.get("/order?key=charge%23unknown").status_code == 404
+    assert house.client.get("/order.json?key=charge%23unknown").json()["error"]
+
+
+def test_a_provider_that_tells_nothing_hides_nothing_else(house: House) -> None:
+    def refuse(key: str) -> list[dict[str, object]]:
+        raise CommandError("404")
+
+    house.stack.requests_of = refuse  # type: ignore[method-assign]
+
+    page = house.client.get(f"/order?key={quote(first_key(house), safe='')}").text
+
+    assert "does not tell what it saw" in page
+    assert "Both books agree" in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_has_a_json_twin(house: House, path: str) -> None:
+    query = f"?key={quote(first_key(house), safe='')}"
+    page = house.client.get(path + query)
+    (link,) = [one for one in Outline(page.text).all("link") if one.get("rel") == "alternate"]
+
+    twin = house.client.get(str(link["href"]))
+    by_header = house.client.get(path + query, headers={"Accept": "application/json"})
+
+    assert twin.headers["content-type"] == "application/json"
+    assert twin.json().keys() == by_header.json().keys()
+
+
+def test_the_twin_of_an_order_has_everything_the_page_has(house: House) -> None:
+    key = first_key(house)
+
+    document = house.client.get(f"/order.json?key={quote(key, safe='')}").json()
+
+    assert document["record"] == house.stack.ledger[key]
+    assert document["verdict"]["word"] == "Charged once"
+    assert [step["state"] for step in document["executions"][0]["steps"]][-1] == "MarkDone"
+    assert {moment["side"] for moment in document["story"]} == {"ours"}
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/?q=" + quote(HOSTILE), "/provider?key=" + quote(HOSTILE)]
+)
+def test_hostile_text_is_text_everywhere(house: House, path: str) -> None:
+    key = settle_hostile(house)
+    house.bench.failure = CommandError(HOSTILE)
+    house.post("drop", fault=HOSTILE)
+    if path == "/order":
+        path += f"?key={quote(key, safe='')}"
+
+    page = house.client.get(path).text
+
+    assert "<script>alert" not in page
+    assert not [one for one in Outline(page).all("script") if one.get("src") != "/static/page.js"]
+
+
+def test_a_hostile_key_reaches_its_own_page_by_its_link(house: House) -> None:
+    settle_hostile(house)
+    page = house.client.get("/?q=" + quote(HOSTILE)).text
+    (link,) = [a for a in Outline(page).all("a") if a.get("class") == "object"]
+
+    order = house.client.get(str(link["href"])).text
+
+    assert html.escape(HOSTILE, quote=False).replace('"', "&#34;").replace("'", "&#39;") in order
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_can_be_used_with_keyboard_and_screen_reader(house: House, path: str) -> None:
+    page = house.client.get(f"{path}?key={quote(first_key(house), safe='')}").text
+    outline = Outline(page)
+
+    assert outline.all("html")[0]["lang"] == "en"
+    assert len(outline.all("main")) == 1
+    assert len(outline.all("h1")) == 1
+    assert all("aria-label" in nav for nav in outline.all("nav"))
+    assert outline.all("a")[0]["href"] == "#main"
+    assert any(one.get("role") == "status" for one in outline.all("p"))
+    assert all("alt" in image for image in outline.all("img"))
+    assert all(one.get("role") == "img" and one.get("aria-label") for one in outline.all("svg"))
+    assert not [tag for tag, attributes in outline.tags if "style" in attributes]
+    assert not [one for _, one in outline.tags if any(name.startswith("on") for name in one)]
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    labelled = page.count("<label>") + page.count('<label class="check">')
+    fields = [one for one in outline.all("input") if one.get("type") not in {"hidden", "search"}]
+    assert len(fields) + len(outline.all("select")) == labelled
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "pressed"),
+    [
+        ("drop", {"amount": "5.00"}, ("drop", {"amount": "5.00"})),
+        ("arm", {"fault": "provider.slow"}, ("arm", {"fault": "provider.slow"})),
+        ("clear", {}, ("clear",)),
+        ("stop", {"arn": "arn:x"}, ("stop", "arn:x")),
+        ("replay", {}, ("replay", None, False)),
+        ("replay", {"key": "charge#1", "discard": "on"}, ("replay", "charge#1", True)),
+        ("reconcile", {}, ("reconcile", False)),
+        ("repair", {}, ("reconcile", True)),
+        ("reset", {}, ("reset",)),
+    ],
+)
+def test_a_button_does_its_work(
+    house: House, action: str, fields: dict[str, str], pressed: tuple[object, ...]
+) -> None:
+    assert house.post(action, **fields) == 202
+
+    finished(house)
+    assert house.bench.pressed == [pressed]
+
+
+@pytest.mark.parametrize(("action", "times"), [("deliver", 1), ("deliver-eight", 8)])
+def test_an_order_s_event_can_be_delivered_again(house: House, action: str, times: int) -> None:
+    key = first_key(house)
+
+    assert house.post(action, key=key) == 202
+
+    finished(house)
+    assert house.bench.pressed == [("deliver", key, times)]
+
+
+@pytest.mark.parametrize("action", ["deliver", "explode"])
+def test_a_button_that_cannot_be_meant_says_so(house: House, action: str) -> None:
+    assert house.post(action, key="charge#unknown") == 400
+    assert house.bench.pressed == []
+
+
+def test_what_a_button_did_is_told_on_the_bench(house: House) -> None:
+    house.post("reconcile")
+    finished(house)
+
+    (job,) = house.client.get("/bench.json").json()["jobs"]
+    assert (job["title"], job["state"], job["lines"]) == ("Reconcile", "done", ["did reconcile"])
+    assert "did reconcile" in house.client.get("/bench").text
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [(CommandError("the provider is down"), "the provider is down"), (KeyError("x"), "Unexpected")],
+)
+def test_a_button_that_fails_says_why_without_a_traceback(
+    house: House, failure: Exception, told: str
+) -> None:
+    house.bench.failure = failure
+    house.post("reconcile")
+    finished(house)
+
+    (job,) = house.client.get("/bench.json").json()["jobs"]
+    assert job["state"] == "failed"
+    assert told in job["lines"][-1]
+    assert "Traceback" not in house.client.get("/bench").text
+
+
+def test_findings_of_a_pass_are_shown_at_their_orders(house: House) -> None:
+    house.bench.findings = [{"kind": "stuck", "idempotency_key": first_key(house), "detail": "d"}]
+
+    house.post("reconcile")
+    finished(house)
+
+    assert house.client.get("/?group=found").text.count("found stuck") == 1
+
+
+def test_a_reset_leaves_blank_books(house: House) -> None:
+    house.stack.ledger.clear()
+    house.stack.books.clear()
+
+    house.post("reset")
+    finished(house)
+
+    assert house.client.get("/orders.json").json()["total"] == 0
+
+
+def test_every_scene_of_the_tour_has_a_button_that_works(house: House) -> None:
+    for scene in tour.SCENES:
+        assert house.post(scene.action, scene=scene.name, **scene.fields) == 202
+        finished(house)
+
+    scenes = house.client.get("/tour.json").json()["scenes"]
+    assert [scene["job"]["state"] for scene in scenes] == ["done"] * 6
+
+
+def test_a_page_that_only_shows_has_no_buttons_and_takes_no_posts() -> None:
+    stack = FakeStack()
+    key = stack.settle(1)
+    about = About("prod", "eu-central-1", True, None, "the AWS console")
+    app = CountingHouse(about, stack, None)
+    app.reader.refresh()
+
+    with TestClient(app.app(), base_url=HERE) as client:
+        pages = [client.get(f"{path}?key={quote(key, safe='')}").text for path in PAGES]
+        refused = client.post("/bench/drop", data={"token": app.token.value})
+
+    assert not [
+        one for page in pages for one in Outline(page).all("form") if one["method"] != "get"
+    ]
+    assert refused.status_code == 403
+    assert "--allow-writes" in refused.text
+
+
+def test_an_execution_on_aws_is_linked_exactly() -> None:
+    about = About("prod", "eu-central-1", True, None, "the AWS console")
+
+    url = about.execution_url("arn:aws:states:eu-central-1:1:execution:Charge Order:x")
+
+    assert url == (
+        "https://eu-central-1.console.aws.amazon.com/states/home?region=eu-central-1"
+        "#/v2/executions/details/arn:aws:states:eu-central-1:1:execution:Charge%20Order:x"
+    )
+
+
+def test_a_stack_that_does_not_answer_is_a_notice_on_every_page(house: House) -> None:
+    house.stack.broken = True
+    house.app.reader.refresh()
+
+    for path in ("/", "/tour", "/bench", "/provider"):
+        answer = house.client.get(path)
+
+        assert answer.status_code == 200
+        assert "nobody is at home" in answer.text
+
+
+def test_an_unknown_address_is_a_page_too(house: House) -> None:
+    answer = house.client.get("/nothing")
+
+    assert answer.status_code == 404
+    assert "There is no such page" in answer.text
+
+
+def test_pages_answer_within_200_ms_with_10_000_orders() -> None:
+    stack = FakeStack()
+    for number in range(10_000):
+        stack.settle(number)
+    app = CountingHouse(ABOUT, stack, None)
+    app.reader.refresh()
+    key = next(iter(stack.ledger))
+    paths = ["/", "/?q=9999", "/?group=settled&page=100", "/provider", "/orders.json"]
+    paths.append(f"/order?key={quote(key, safe='')}")
+
+    with TestClient(app.app(), base_url=HERE) as client:
+        client.get("/tour")  # imports and templates are ready
+        best = {path: min(seconds_of(client, path) for _ in range(4)) for path in paths}
+
+    assert {path: seconds for path, seconds in best.items() if seconds > 0.2} == {}
+
+
+def seconds_of(client: TestClient, path: str) -> float:
+    started = time.perf_counter()
+    assert client.get(path).status_code == 200
+    return time.perf_counter() - started
+
+
+def finished(house: House) -> None:
+    """Wait until no job is running any more."""
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            while any(job.state == "running" for job in house.app.jobs.latest):
+                await asyncio.sleep(0.005)
+
+    assert house.client.portal is not None
+    house.client.portal.call(wait)
