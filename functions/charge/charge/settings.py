@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-
 A_DAY_SECONDS = 86_400
 A_CENTURY_DAYS = 36_500  # whatever is longer than that is a slip of the finger
 
