@@ -51,9 +51,11 @@ class ProviderClient:
         self._url = f"{base_url.rstrip('/')}/v1/charges"
         self._read_key = api_key
         self._key: str | None = None
-        self._pool = urllib3.PoolManager(
-            maxsize=16, retries=RETRIES, timeout=urllib3.Timeout(TIMEOUT_SECONDS)
-        )
+        self._pool = urllib3.PoolManager(maxsize=16, timeout=urllib3.Timeout(TIMEOUT_SECONDS))
+
+    def close(self) -> None:
+        """Give its connections back."""
+        self._pool.clear()
 
     def charges(self, cursor: Cursor, since: datetime) -> Page[Charge]:
         """A page of up to 1,000; the cursor is the id of the page's last charge."""
@@ -114,6 +116,7 @@ class ProviderClient:
                 "GET",
                 f"{self._url}?{urlencode(query)}",
                 headers={"Accept": "application/json", "Authorization": f"Bearer {self._key}"},
+                retries=RETRIES,
                 redirect=False,
             )
         except urllib3.exceptions.HTTPError as error:
