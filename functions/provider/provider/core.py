@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from provider.ids import after, first_id, new_id
+from provider.ids import after, first_id, is_id, new_id
 from provider.problem import Problem, invalid, key_problem
 from provider.store import Answer, Fault, Marker, Store
 
@@ -60,7 +60,7 @@ def dump(document: Document) -> str:
 class Provider:
     """One payment provider.
 
-    `key_retention_seconds`: how long a key is remembered after its first request.
+    `key_retention_seconds`: how long a key is remembered from its first request on.
     `in_flight_seconds`: how long a key stays reserved for a process that may have died. Longer
     than a charge takes (milliseconds), shorter than a client goes on retrying (minutes).
     `wall` gives epoch seconds, `sleep` takes seconds.
@@ -175,7 +175,7 @@ class Provider:
 
     def retrieve(self, charge_id: str) -> Document:
         """One charge. Raises Problem 404."""
-        text = self._store.charge(charge_id)
+        text = self._store.charge(charge_id) if is_id("ch", charge_id) else None
         if text is None:
             raise Problem(404, "not-found", "Not found", "There is no charge with this id.")
         charge: Document = json.loads(text)

@@ -31,9 +31,10 @@ from botocore.config import Config
 
 from provider.store import Answer, Fault, KeyState, Marker
 
-# Well inside a marker's lease even with the SDK's retries, so that a slow call cannot outlive it.
+# All attempts of a call together stay below a marker's lease of 10 s. A slower one would be safe,
+# since a commit needs the marker, but would have to give way to a successor.
 _CONFIG = Config(
-    connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 3}
+    connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3}
 )
 
 _COMMIT_ATTEMPTS = 4  # transactions that touch one key meet for milliseconds

@@ -42,7 +42,7 @@ def to_request(event: dict[str, Any]) -> Request:
 @cache
 def _api() -> Api:
     """Put together once per process, when the first request comes."""
-    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger("provider").setLevel(logging.INFO)
     settings = Settings.read(os.environ)
     secrets = boto3.client("secretsmanager")
     provider = Provider(

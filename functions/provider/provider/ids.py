@@ -4,6 +4,7 @@ A ULID's milliseconds would leave the order of two charges in the same one to ch
 in the order of ids, so that a page boundary is one string and never moves.
 """
 
+import re
 import secrets
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32, in ASCII order
@@ -20,6 +21,11 @@ def new_id(prefix: str, seconds: float) -> str:
 def first_id(prefix: str, seconds: float) -> str:
     """The lowest id that a moment can have: where a list that starts there begins."""
     return _render(prefix, seconds, 0)
+
+
+def is_id(prefix: str, text: str) -> bool:
+    """Whether this could be an id: nothing else may reach a data base as a key."""
+    return re.fullmatch(f"{prefix}_[{_ALPHABET}]{{{_LENGTH}}}", text) is not None
 
 
 def after(identifier: str) -> str:

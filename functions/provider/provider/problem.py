@@ -6,7 +6,7 @@ from typing import Any
 class Problem(Exception):
     """A refusal, with all that goes on the wire.
 
-    `code` is stable and meant for programs, `detail` is for people. `retry_after` is in seconds.
+    `code` is stable and meant for programs, `detail` is for people.
     `hang_seconds` is how long an armed fault keeps the caller waiting for this answer.
     """
 

@@ -76,3 +76,12 @@ def test_what_is_no_key_is_refused(header: str) -> None:
         idempotency_key(header)
 
     assert refusal.value.document["code"] == "idempotency-key-invalid"
+
+
+def test_a_query_that_is_no_text_is_refused() -> None:
+    [listing] = [each for each in contract.operations() if each.name == "list_charges"]
+
+    with pytest.raises(Problem) as refusal:
+        listing.parameters("reference=%ff")
+
+    assert refusal.value.status == 400
