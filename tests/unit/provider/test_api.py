@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
-
 from provider.api import Api, Request
 from provider.core import Provider
 from provider.sqlite import SqliteStore
