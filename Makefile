@@ -57,6 +57,15 @@ reconcile: $(INSTALLED) ## Compare all the books: make reconcile ARGS=--repair
 page: $(INSTALLED) ## Serve the page alone: make page ARGS="--stack NAME" for a stack on AWS
 	@$(LOCAL) page $(ARGS)
 
+sim: $(INSTALLED) ## Play the well-known handlers against every fault, offline
+	@$(LOCAL) sim $(ARGS)
+
+limits: $(INSTALLED) ## Play the gap between charge and commit, offline
+	@$(LOCAL) limits $(ARGS)
+
+lab: $(INSTALLED) ## Measure the handlers against every fault, on the local stack
+	@$(LOCAL) lab $(ARGS)
+
 bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
 	@$(LOCAL) bench $(ARGS)
 
@@ -65,12 +74,17 @@ bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
 test: $(INSTALLED) ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
+pictures: $(INSTALLED) ## Draw and photograph the pictures of the docs again
+	@$(LOCAL) picture
+	@CHARGE_ONCE_PICTURES=docs/images $(BIN)/python -m pytest -q tests/e2e/test_page.py
+
 lint: $(INSTALLED) ## Check style, types, the template and the state machine
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m local.lint_definition
 	@$(BIN)/sam validate --lint --template template.yaml --region us-east-1
+	@$(BIN)/sam validate --lint --template local/lab/template.yaml --region us-east-1
 
 # ---- AWS
 
@@ -85,4 +99,15 @@ deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=dev (guided the first tim
 delete: $(INSTALLED) ## Delete the stack from AWS: make delete ENV=dev
 	@$(BIN)/python -m local delete --environment $(ENV) $(ARGS)
 
-.PHONY: help install lock local up down order ledger executions replay reconcile page bench test lint deploy delete
+# Built on this machine's Python, which need not be the template's: the lab has no requirements.
+deploy-lab: $(INSTALLED) ## Deploy the lab to AWS (guided the first time)
+	cd local/lab && $(abspath $(BIN))/sam build --cached --parameter-overrides PythonVersion=$$($(abspath $(BIN))/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+	cd local/lab && $(abspath $(BIN))/sam deploy $(if $(wildcard .local/deployed-lab),,--guided) $(ARGS)
+	@mkdir -p .local && touch .local/deployed-lab
+
+delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucket
+	@$(LOCAL) lab --stack charge-once-lab --delete
+	@rm -f .local/deployed-lab
+
+.PHONY: sim limits lab deploy-lab delete-lab
+.PHONY: help install lock local up down order ledger executions replay reconcile page bench test pictures lint deploy delete

@@ -193,11 +193,9 @@ class CountingHouse:
         """The provider's side: its charges, the keys it saw, the faults that are armed."""
         self.watch.glance()
         text = request.query_params.get("q", "").strip().casefold()
-        charges = [
-            charge
-            for charge in self.index.charges()
-            if text in f"{charge['id']}\n{charge['reference']}\n{charge.get('metadata')}".casefold()
-        ]
+        charges = self.index.charges()
+        if text:
+            charges = [charge for charge in charges if text in _haystack(charge)]
         pages = max(1, -(-len(charges) // CHARGES_ON_A_PAGE))
         number = min(_page_number(request.query_params.get("page")), pages)
         visible = charges[(number - 1) * CHARGES_ON_A_PAGE : number * CHARGES_ON_A_PAGE]
@@ -426,6 +424,11 @@ def _chosen_run(found: detail.Detail, arn: str | None) -> Run | None:
     told_by = found.row.told_by
     chosen = by_arn.get(arn or "") or (by_arn.get(told_by.arn) if told_by else None)
     return chosen or (found.runs[-1] if found.runs else None)
+
+
+def _haystack(charge: Json) -> str:
+    values = [charge["id"], charge["reference"], *(charge.get("metadata") or {}).values()]
+    return "\n".join(map(str, values)).casefold()
 
 
 def _taken(charges: list[Json]) -> dict[str, int]:

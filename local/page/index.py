@@ -132,6 +132,7 @@ class Index:
         self._lock = threading.RLock()
         self._books: dict[str, _Books] = {}
         self._newest_first: list[Row] | None = None
+        self._charges_newest_first: list[Json] | None = None
         self._runs: dict[str, Run] = {}
         self._charges_complete = False
         self._requests: dict[str, list[Json]] = {}
@@ -176,6 +177,7 @@ class Index:
             books = self._of(str(charge["reference"]))
             if books.charges.get(charge["id"]) != charge:
                 books.charges[charge["id"]] = charge
+                self._charges_newest_first = None
                 self._touch(books)
 
     def charges_are_complete(self) -> None:
@@ -247,6 +249,7 @@ class Index:
             self._books.clear()
             self._runs.clear()
             self._requests.clear()
+            self._charges_newest_first = None
             self._newest_first = None
             self.version += 1
 
@@ -276,8 +279,13 @@ class Index:
     def charges(self) -> list[Json]:
         """Every known charge, newest first."""
         with self._lock:
-            found = [charge for books in self._books.values() for charge in books.charges.values()]
-        return sorted(found, key=lambda charge: (charge["created"], charge["id"]), reverse=True)
+            if self._charges_newest_first is None:
+                self._charges_newest_first = sorted(
+                    (charge for books in self._books.values() for charge in books.charges.values()),
+                    key=lambda charge: (charge["created"], charge["id"]),
+                    reverse=True,
+                )
+            return self._charges_newest_first
 
     def page(
         self, *, text: str = "", group: str = "", number: int = 1, size: int = PAGE_SIZE
