@@ -98,15 +98,22 @@ def in_our_hands(
         # StartExecution returns when the execution has ended: nothing runs beside the caller.
         worker = _moto("backend.execution_worker").ExecutionWorker
         replace(worker, "start", worker._execution_logic)
-        # A definition is parsed once, not for every execution. Parsed ones hold no state of a run.
         parser = _moto("asl.parse.asl_parser").AmazonStateLanguageParser
-        replace(parser, "parse", staticmethod(functools.cache(parser.parse)))
+        replace(parser, "parse", staticmethod(_parse_once()))
         # It logs every failed state as an error of its own.
         log = logging.getLogger("moto.stepfunctions")
         stack.callback(log.setLevel, log.level)
         log.setLevel(logging.CRITICAL)
         yield
         _moto("utils").TMP_THREADS.clear()
+
+
+@functools.cache
+def _parse_once() -> Callable[[str], Any]:
+    """A definition is parsed once, not for every execution: the result holds no state of a run."""
+    parser = _moto("asl.parse.asl_parser").AmazonStateLanguageParser
+    parse: Callable[[str], Any] = functools.lru_cache(maxsize=16)(parser.parse)
+    return parse
 
 
 def _call_through(around: Around, service: str, carry_out: Callable[..., None]) -> Any:

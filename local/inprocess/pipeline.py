@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from local.execution_names import execution_input
 from local.inprocess import engine, provider
 from local.inprocess.function import ChargeFunction
 from local.s3_event import object_created
-from local.stack import LOCAL_REGION, LOCAL_STACK, Stack
+from local.stack import LOCAL_CREDENTIALS, LOCAL_REGION, LOCAL_STACK, Stack
 
 Json = dict[str, Any]
 
@@ -34,6 +36,19 @@ _MOTO: DefaultConfig = {
     "stepfunctions": {"execute_state_machine": True},
     "core": {"reset_boto3_session": False},
 }
+
+
+_one_at_a_time = threading.Lock()
+
+
+@functools.cache
+def _client(service: str) -> Any:
+    """One for all pipelines of this process: making it takes longer than a whole execution.
+
+    Where moto is not in charge, it holds throw-away credentials only.
+    """
+    session = boto3.Session(region_name=LOCAL_REGION)
+    return session.client(service, **LOCAL_CREDENTIALS)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
@@ -82,11 +97,13 @@ class InProcess:
         self._definition = definition or load_definition()
         self._template = load_template()
         self._exit = contextlib.ExitStack()
-        self._clients: dict[str, Any] = {}
         self._waits: list[float] = []
 
     def __enter__(self) -> Self:
+        if not _one_at_a_time.acquire(blocking=False):
+            raise RuntimeError("another pipeline is open in this process: moto has one of all")
         with contextlib.ExitStack() as opened:
+            opened.callback(_one_at_a_time.release)
             settings = credentials(LOCAL_REGION) | {"POWERTOOLS_SERVICE_NAME": "in-process"}
             opened.enter_context(patch.dict(os.environ, settings))
             for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
@@ -110,11 +127,8 @@ class InProcess:
         self._exit.close()
 
     def client(self, service: str) -> Any:
-        """A boto3 client that reaches this pipeline, made once."""
-        if service not in self._clients:
-            session = boto3.Session(region_name=LOCAL_REGION)
-            self._clients[service] = session.client(service)  # type: ignore[call-overload]
-        return self._clients[service]
+        """A boto3 client that reaches this pipeline."""
+        return _client(service)
 
     # ---------------------------------------------------------------- what happens
 
