@@ -96,7 +96,9 @@ class Api:
                     "Whether anything was done is unknown.",
                 )
             )
-        _log.info("%s %r %s", request.method, request.path, response.status)
+        # The client knows the request by its key, of 255 characters at most; anybody may send more.
+        key = request.headers.get("idempotency-key", "")[:255]
+        _log.info("%s %r %s key=%r", request.method, request.path, response.status, key)
         return response
 
     def _route(self, request: Request) -> Response:

