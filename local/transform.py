@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
+import sys
 from typing import Any
 
 import yaml
@@ -84,3 +86,8 @@ class _Filling:
             case list():
                 return [one for one in map(self.fill, node) if one is not _NO_VALUE]
         return node
+
+
+if __name__ == "__main__":  # python -m local.transform NAME=VALUE …: for tools that read JSON
+    chosen = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    json.dump(resolved(**chosen), sys.stdout, indent=2)
