@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from local.lab import show, tallies
@@ -18,12 +22,19 @@ PAGE = PROJECT / "docs" / "lab.md"
 
 def measured_blocks(rows: Sequence[Row]) -> dict[str, str]:
     """The blocks that show the rows of `lab`."""
-    return {"measured": show.markdown_grid(rows), "cells": show.markdown_cells(rows)}
+    machine = (
+        f"Measured on {datetime.now(UTC):%d %B %Y} with MiniStack "
+        f"{importlib.metadata.version('ministack')}, Python {platform.python_version()} and "
+        f"{os.cpu_count()} cores.\n"
+    )
+    return {
+        "measured": f"{show.markdown_grid(rows)}\n{machine}",
+        "cells": show.markdown_cells(rows),
+    }
 
 
-def played_blocks() -> dict[str, str]:
-    """The blocks that this process can make alone: the same text every time."""
-    rows = tallies.sim()
+def played_blocks(rows: Sequence[Row]) -> dict[str, str]:
+    """The blocks that this process can make alone, out of the rows of `sim`: always the same."""
     with offline() as lab:
         return {
             "article": show.markdown_article(
@@ -47,7 +58,7 @@ def write(blocks: Mapping[str, str], page: Path = PAGE) -> None:
         if len(parts) != 5:
             raise ValueError(f"{page} has no single block named {name}")
         before, start, _, end, after = parts
-        text = f"{before}{start}{block}{end}{after}"
+        text = f"{before}{start}{block}\n{end}{after}"
     page.write_text(text)
 
 
@@ -61,7 +72,7 @@ def read(name: str, page: Path = PAGE) -> str:
 
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(<!-- generated: {name} -->\n\n)(.*?)(\n<!-- end of {name} -->)", re.DOTALL
+        rf"(<!-- generated: {name} -->\n\n)(.*?)\n?(<!-- end of {name} -->)", re.DOTALL
     )
 
 
@@ -72,26 +83,25 @@ def _handwriting(lab: Offline) -> str:
     """The lab's table after each handler, when the first attempt failed after the charge."""
     parts = []
     for handler in ("naive", "claim-first-by-version", "claim-first-by-content", "robust"):
-        before = {item["pk"]["S"] for item in lab.items()}
         lab.run(handler, AFTER_ONCE)
-        left = [
-            item
-            for item in lab.items()
-            if item["pk"]["S"] not in before and not item["pk"]["S"].startswith("attempts#")
-        ]
+        # The lab's own count of attempts is no handler's handwriting.
+        left = [item for item in lab.items() if not item["pk"]["S"].startswith("attempts#")]
         parts.append(f"After **{handler}**:\n\n```text\n{_plain(left)}```\n")
     return "\n".join(parts)
 
 
 def _plain(items: Sequence[Json]) -> str:
     """Items as text, with made-up names in the place of random ones."""
-    lines = []
+    rows = []
     for item in items:
-        values = {name: next(iter(value.values())) for name, value in item.items()}
+        values = {name: _tidy(str(next(iter(value.values())))) for name, value in item.items()}
         pk = values.pop("pk")
-        rest = "  ".join(f"{name}={value}" for name, value in sorted(values.items()))
-        lines.append(f"{pk:<76}  {rest}".rstrip())
-    text = "\n".join(lines) + "\n"
+        rows.append((pk, "  ".join(f"{name}={value}" for name, value in sorted(values.items()))))
+    width = max(len(pk) for pk, _ in rows)
+    return "".join(f"{pk:<{width}}  {rest}\n" for pk, rest in rows)
+
+
+def _tidy(text: str) -> str:
     text = re.sub(r"charge#[0-9a-f]{64}", "charge#5e884898…", text)
     text = re.sub(r"#[0-9a-f]{32}", "#3HL4kqt…", text)
     return re.sub(r"/[0-9a-f]{32}\.json", "/order.json", text)

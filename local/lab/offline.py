@@ -42,7 +42,6 @@ from local.lab.scenarios import CHARGE_ONCE, Scenario
 
 Json = dict[str, Any]
 
-TABLE = "Lab"
 BUCKET = "lab"
 #: Lambda's asynchronous invocation: the first attempt and two retries.
 ATTEMPTS = 3
@@ -69,14 +68,8 @@ class Offline:
     queue: list[Json] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.dynamodb = self.pipeline.client("dynamodb")
-        self.dynamodb.create_table(
-            TableName=TABLE,
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        self.table = Table(self.dynamodb, TABLE)
+        self._dynamodb = self.pipeline.client("dynamodb")
+        self._table = self._fresh_table()
         outputs = self.pipeline.stack.outputs
         self._settings = ReconcilerSettings(
             order_bucket=outputs["OrderBucket"],
@@ -101,7 +94,9 @@ class Offline:
         """Put one fresh object through `scenario` and read the books."""
         if handler == CHARGE_ONCE:
             return self._charge_once(scenario)
-        function = Function(Settings(TABLE, handler), self.dynamodb, hang=_time_out)
+        self._table = self._fresh_table()
+        settings = Settings(self._table.name, handler)
+        function = Function(settings, self._dynamodb, hang=_time_out)
         event = fresh_event(handler)
         if scenario.point:
             self._arm(event, scenario.point, scenario.times)
@@ -109,20 +104,31 @@ class Offline:
         return self._row(handler, scenario, event)
 
     def items(self) -> list[Json]:
-        """Everything in the lab's table, in DynamoDB's typed form, in order of the keys."""
-        return books.items(self.dynamodb, TABLE)
+        """What the last handler left in its table, in DynamoDB's typed form, in order."""
+        return books.items(self._dynamodb, self._table.name)
+
+    def _fresh_table(self) -> Table:
+        """A table for one object: what there is to read stays short."""
+        name = f"Lab-{uuid.uuid4().hex}"
+        self._dynamodb.create_table(
+            TableName=name,
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        return Table(self._dynamodb, name)
 
     # ---------------------------------------------------------------- the lab's handlers
 
     def _arm(self, event: Json, point: str, times: int) -> None:
-        self.table.create(
+        self._table.create(
             fault_key(object_of(event["Records"][0]).name, point), remaining={"N": str(times)}
         )
 
     def _deliver(self, function: Function, event: Json, scenario: Scenario) -> None:
         if scenario.together:
             function.provider = _Crowded(
-                self.table, scenario.deliveries - 1, lambda: self._invoke(function, event)
+                self._table, scenario.deliveries - 1, lambda: self._invoke(function, event)
             )
             self._invoke(function, event)
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from local import lifecycle
+from local.errors import CommandError
 from local.lab import show
 from local.lab.measure import deploy_lab, measure
 from local.lab.rows import Row
 from local.progress import step
-from local.stack import load_aws
+from local.stack import Stack, load_aws
 
 
 def locally() -> list[Row]:
@@ -31,3 +32,25 @@ def on_aws(name: str) -> list[Row]:
     label = "Measure; Lambda waits one minute, then two, before it tries again"
     with step(label), show.live() as board:
         return measure(None, load_aws(name), board.report)
+
+
+def delete(lab_stack: Stack) -> None:
+    """Delete the lab's stack, with every version of what lies in its bucket.
+
+    Raises CommandError when `lab_stack` is no lab: nothing of it is touched then.
+    """
+    try:
+        bucket = lab_stack.outputs["LabBucket"]
+    except KeyError:
+        raise CommandError(f"{lab_stack.name} is not a stack of the lab.") from None
+    s3 = lab_stack.client("s3")
+    with step(f"Empty {bucket}"):
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+            found = page.get("Versions", []) + page.get("DeleteMarkers", [])
+            objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+            if objects:
+                s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+    with step(f"Delete {lab_stack.name}"):
+        cloudformation = lab_stack.client("cloudformation")
+        cloudformation.delete_stack(StackName=lab_stack.name)
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=lab_stack.name)
