@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LOCAL := $(BIN)/python -m local
 INSTALLED := .venv/.installed
+CHECKOV := .venv-checkov/bin/checkov
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -26,15 +27,26 @@ $(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
 
 lock: ## Pin the newest allowed versions of all requirements again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes requirements/dev.in -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --generate-hashes requirements/checkov.in -o requirements/checkov.txt
 	echo uv | $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes - -o requirements/bootstrap.txt
+
+# checkov needs an environment of its own: beside aws-sam-cli it would pull that down.
+$(CHECKOV): requirements/checkov.txt $(INSTALLED)
+	@echo "Installing checkov into .venv-checkov (once) ..." >&2
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-checkov
+	@$(BIN)/uv pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.txt
+	@touch $@
 
 # ---- the local stack
 
+# ENGINE=step-functions-local: AWS's own program runs the executions (docs/step-functions-local.md).
+ON_ENGINE = $(if $(ENGINE),--engine $(ENGINE))
+
 local: $(INSTALLED) ## Start the stack, settle a sample order, serve until Ctrl-C
-	@$(LOCAL) local $(ARGS)
+	@$(LOCAL) local $(ON_ENGINE) $(ARGS)
 
 up: $(INSTALLED) ## Start the stack in the background
-	@$(LOCAL) up $(ARGS)
+	@$(LOCAL) up $(ON_ENGINE) $(ARGS)
 
 down: $(INSTALLED) ## Stop the stack and leave no process behind
 	@$(LOCAL) down $(ARGS)
@@ -69,6 +81,12 @@ lab: $(INSTALLED) ## Measure the handlers against every fault, on the local stac
 bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
 	@$(LOCAL) bench $(ARGS)
 
+# ---- the provider
+
+provider-conformance: $(INSTALLED) ## Hold a provider to the rules: make provider-conformance URL=… KEY=…
+	@test -n "$(URL)" || { echo "URL is missing: make provider-conformance URL=https://… KEY=…" >&2; exit 2; }
+	@PROVIDER_CONFORMANCE_URL="$(URL)" PROVIDER_CONFORMANCE_KEY="$(KEY)" $(BIN)/python -m pytest -q tests/contract/provider/conformance $(ARGS)
+
 # ---- checks
 
 test: $(INSTALLED) ## Run all tests
@@ -78,12 +96,14 @@ pictures: $(INSTALLED) ## Draw and photograph the pictures of the docs again
 	@$(LOCAL) picture
 	@CHARGE_ONCE_PICTURES=docs/images $(BIN)/python -m pytest -q tests/e2e/test_page.py
 
-lint: $(INSTALLED) ## Check style, types, the template and the state machine
+lint: $(INSTALLED) $(CHECKOV) ## Check style, types, the template and the state machine
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m local.lint_definition
 	@$(BIN)/sam validate --lint --template template.yaml --region us-east-1
+	@mkdir -p .local && $(BIN)/python -m local.transform Protection=on CustomerManagedKey=on FaultInjection=on >.local/hardened.json
+	@$(CHECKOV) --config-file .checkov.yaml --file .local/hardened.json
 	@$(BIN)/sam validate --lint --template local/lab/template.yaml --region us-east-1
 
 # ---- AWS

@@ -1,0 +1,156 @@
+"""The pages tell the truth: their links lead somewhere, their commands exist, their lists are
+those of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from local.cli import app
+from local.paths import DEFINITION, PROJECT
+
+PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
+MAKEFILE = (PROJECT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):.*## ", MAKEFILE, re.MULTILINE))
+
+#: The command-line contract: other programs call these.
+CONTRACT_TARGETS = {
+    *("help", "local", "up", "down", "test", "lint", "deploy", "delete", "order", "ledger"),
+    *("executions", "replay", "reconcile", "sim", "limits", "lab", "deploy-lab", "chaos"),
+    *("bench", "page", "provider-conformance"),
+}
+CONTRACT_COMMANDS = {
+    *("local", "up", "down", "order", "faults", "status", "ledger", "charges", "queue"),
+    *("executions", "stop", "replay", "reconcile", "sim", "limits", "lab", "chaos", "bench"),
+    "page",
+}
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    local = [link for link in links if not re.match(r"[a-z]+:", link)]
+
+    missing = [link for link in local if not (page.parent / link).exists()]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_anchor_leads_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text())
+
+    missing = [
+        f"{link}#{anchor}"
+        for link, anchor in links
+        if anchor not in anchors((page.parent / link) if link else page)
+    ]
+
+    assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower(), flags=re.UNICODE).replace(" ", "-")
+        for heading in headings
+    }
+
+
+def shell_lines(page: Path) -> Iterator[str]:
+    """The commands of a page's bash blocks."""
+    for block in re.findall(r"^```bash[^\n]*\n(.*?)^```", page.read_text(), re.M | re.S):
+        yield from block.replace("\\\n", " ").splitlines()
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The command lines that go through make or `python -m local`, as words."""
+    for line in shell_lines(page):
+        if not re.match(r"(make|\S*python -m local)\b", line):
+            continue
+        words = shlex.split(line, comments=True)
+        if words[0] == "make":
+            yield from (
+                ["make", word] for word in words[1:] if "=" not in word and not word.startswith("-")
+            )
+            arguments = [word[5:] for word in words if word.startswith("ARGS=")]
+            yield from (["local", words[1], *shlex.split(text)] for text in arguments)
+        else:
+            yield ["local", *words[words.index("local") + 1 :]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
+    wrong = [problem for words in commands(page) if (problem := what_is_wrong(words))]
+
+    assert wrong == []
+
+
+def what_is_wrong(words: list[str]) -> str | None:
+    program, *rest = words
+    if program == "make":
+        return None if rest[0] in TARGETS else f"make {rest[0]}"
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        if rest[0] not in command.commands:
+            return f"no command {rest[0]}"
+        command, rest = command.commands[rest[0]], rest[1:]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    unknown = [word for word in rest if word.startswith("--") and word.split("=")[0] not in known]
+    return f"{words} does not know {unknown}" if unknown else None
+
+
+def test_every_target_of_the_contract_exists() -> None:
+    missing = CONTRACT_TARGETS - TARGETS
+
+    assert not missing
+
+
+def test_every_command_of_the_contract_exists_and_prints_json() -> None:
+    group: Any = typer.main.get_command(app)
+
+    missing = CONTRACT_COMMANDS - set(group.commands)
+
+    assert not missing
+    without_json = [
+        name
+        for name in CONTRACT_COMMANDS - {"local", "page", "bench"}
+        if "--json" not in {o for p in group.commands[name].params for o in p.opts}
+    ]
+    assert without_json == []
+
+
+def test_the_readme_describes_every_way_an_execution_ends() -> None:
+    states = json.loads(DEFINITION.read_text())["States"]
+    ends = {name for name, state in states.items() if state.get("End") or state["Type"] in ENDS}
+
+    assert set(table_names("README.md", "terminal-states")) == ends
+
+
+ENDS = {"Succeed", "Fail"}
+
+
+def table_names(page: str, block: str) -> list[str]:
+    """The code words that begin the rows of a marked block of a page."""
+    text = (PROJECT / page).read_text()
+    body = text.split(f"<!-- {block}:start -->")[1].split(f"<!-- {block}:end -->")[0]
+    return re.findall(r"^\| `([^`]+)`", body, re.MULTILINE)
+
+
+def test_the_project_speaks_only_of_itself() -> None:
+    words = re.compile(r"://|--index-url", re.I)
+    locks = [*PROJECT.glob("requirements/*.txt"), *PROJECT.glob("functions/*/requirements.txt")]
+
+    assert [name(path) for path in locks if words.search(path.read_text())] == []
