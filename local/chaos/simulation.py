@@ -13,7 +13,6 @@ import functools
 import importlib
 import io
 import json
-import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +39,7 @@ from reconciler.provider_client import ProviderClient, ProviderUnreachable
 
 from local import orders as local_orders
 from local import replay as replaying
+from local.chaos.bodies import order_body
 from local.chaos.faults import Died, Faults
 from local.chaos.invariants import (
     Books,
@@ -221,8 +221,6 @@ class Simulation:
             opened.enter_context(self._pipeline)
             opened.enter_context(contextlib.redirect_stdout(io.StringIO()))
             opened.enter_context(self._one_thread())
-            quiet = logging.getLogger("service_undefined")
-            opened.callback(quiet.setLevel, quiet.level)
             self._function = self._make_function()
             self._exit = opened.pop_all()
         return self
@@ -363,7 +361,7 @@ class Simulation:
         def act() -> None:
             self._stage.idle(wait)
             key = f"orders/{number}.json"
-            body = _body(kind, f"A-{self._seed}-{number}", number)
+            body = order_body(self._dice, f"A-{self._seed}-{number}-{wait}", kind)
             answer = self._pipeline.client("s3").put_object(
                 Bucket=self._pipeline.stack.bucket, Key=key, Body=body
             )
@@ -416,15 +414,24 @@ class Simulation:
         """Somebody who tries to help at a random moment, and may die of any fault doing so."""
 
         def attempt() -> None:
-            self._stage.idle(self._dice.randrange(80))
-            if self._dice.random() < 0.5:
+            if self._dice.random() < 0.6:
+                self._stage.wait(self._somebody_died, 3600)
+            else:
                 self._stage.sleep(float(self._dice.randrange(2000)))
+            self._stage.idle(self._dice.randrange(20))
             try:
                 act()
             except (BotoCoreError, ClientError, CommandError, ProviderUnreachable, Died) as error:
                 self._faults.story.append(f"{who} ended with {type(error).__name__}")
 
         return attempt
+
+    def _somebody_died(self) -> bool:
+        """Whether a record is open whose owner has ended: what helpers are for."""
+        return any(
+            record["status"] == "in_progress" and not self._is_alive(record["owner"])
+            for record in self._records.values()
+        )
 
     def _replay(self) -> None:
         replaying.replay(_SteppedStack(self._pipeline.stack, self._client_of("replay")))
@@ -460,13 +467,8 @@ class Simulation:
         detail = {"executionArn": arn} | {
             name: described.get(name) for name in ("status", "error", "cause", "input")
         }
-        client = self._client_of("backstop")
         for _ in range(3):  # Lambda's asynchronous retries
-            with (
-                contextlib.suppress(BotoCoreError, ClientError, Died),
-                patch.object(backstop.handler, "_client", client),
-                patch.dict("os.environ", FAILURE_QUEUE_URL=self._pipeline.stack.failure_queue_url),
-            ):
+            with contextlib.suppress(BotoCoreError, ClientError, Died):
                 backstop.handler.handle({"detail": detail}, None)
                 return
 
@@ -675,6 +677,9 @@ class Simulation:
             (replaying, "ThreadPoolExecutor", _InlinePool),
             (reconciler.auditing, "ThreadPoolExecutor", _InlinePool),
             (local_orders, "wait_for", wait_for),
+            (backstop.handler, "_client", self._client_of("backstop")),
+            (backstop.handler, "_queue_url", lambda: self._pipeline.stack.failure_queue_url),
+            (backstop.handler, "logger", _Silent()),
         ]
         with contextlib.ExitStack() as stack:
             for owner, name, value in replaced:
@@ -733,6 +738,14 @@ class _SteppedPool(ProviderPool):
         return answer
 
 
+class _Silent:
+    """A logger that keeps quiet: its output would stand on a terminal, not in CloudWatch."""
+
+    def info(self, *_: object, **__: object) -> None: ...
+
+    warning = info
+
+
 class _Context:
     """Lambda's context; a function that takes too long is ended by a fault instead."""
 
@@ -776,17 +789,3 @@ def _end(worker: Any, *, timed_out: bool) -> None:
 def _name(arn: str) -> str:
     return arn.rpartition(":")[2]
 
-
-def _body(kind: str, order_id: str, number: int) -> bytes:
-    if kind == "broken":
-        return b"this is no order"
-    currency, amount = (("EUR", "19.99"), ("JPY", "500"), ("KWD", "1.005"))[number % 3]
-    return json.dumps(
-        {
-            "order_id": order_id,
-            "customer": "cus_42",
-            "amount": amount,
-            "currency": currency,
-            "payment_method": "tok_declined" if kind == "declined" else "tok_visa",
-        }
-    ).encode()
