@@ -109,15 +109,12 @@ lint: $(INSTALLED) $(CHECKOV) ## Check style, types, the template and the state 
 # ---- AWS
 
 ENV ?= dev
-GUIDED = $(if $(wildcard .local/deployed-$(ENV)),,--guided)
 
-deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=dev (guided the first time)
-	$(BIN)/sam build --cached --parallel
-	$(BIN)/sam deploy --config-env $(ENV) $(GUIDED)
-	@mkdir -p .local && touch .local/deployed-$(ENV)
+deploy: $(INSTALLED) ## Deploy to AWS: make deploy ENV=prod (guided the first time)
+	@$(LOCAL) deploy --environment $(ENV) $(ARGS)
 
-delete: $(INSTALLED) ## Delete the stack from AWS: make delete ENV=dev
-	@$(BIN)/python -m local delete --environment $(ENV) $(ARGS)
+delete: $(INSTALLED) ## Delete the stack from AWS; says what it keeps, and asks: make delete ENV=dev
+	@$(LOCAL) delete --environment $(ENV) $(ARGS)
 
 # Built on this machine's Python, which need not be the template's: the lab has no requirements.
 deploy-lab: $(INSTALLED) ## Deploy the lab to AWS (guided the first time)
