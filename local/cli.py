@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from local import bench, books, faults, lifecycle, orders, picture, processes, show, stack
+from local import aws, bench, books, faults, lifecycle, orders, picture, processes, show, stack
+from local import delete as deletion
 from local import reconcile as reconciling
 from local import replay as replaying
 from local.errors import CommandError
@@ -284,6 +285,78 @@ def reconcile(
             announce=announce,
         )
     document(report) if as_json else reconciling.show(report)
+
+
+# ---------------------------------------------------------------- on AWS
+
+InEnvironment = Annotated[
+    str, typer.Option("--environment", metavar="NAME", help="A section of samconfig.toml.")
+]
+
+
+@app.command()
+def deploy(
+    environment: InEnvironment = "dev",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: for pipelines, after the first time.")
+    ] = False,
+) -> None:
+    """Build and deploy to AWS, with the shell's credentials.
+
+    The first time sam asks for every parameter; it always shows the change set before it asks.
+    """
+    deployed = aws.deploy(environment, confirm=not yes)
+    show.table(aws.links(deployed))
+
+
+@app.command()
+def delete(
+    environment: InEnvironment = "dev",
+    empty_buckets: Annotated[
+        bool,
+        typer.Option(
+            "--empty-buckets",
+            help="Delete the buckets too, with every version of every order and report.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the stack from AWS, with the shell's credentials; says what it keeps.
+
+    Orders, ledger, failure queue, reports and the key outlive the stack.
+    """
+    wanted = aws.environment(environment)
+    doomed = stack.load_aws(wanted.stack_name, wanted.region)
+    found = deletion.kept(doomed)
+    going = deletion.buckets(found) if empty_buckets else []
+    staying = [one for one in found if one not in going]
+    left = deletion.unfinished(doomed)
+    errors.print(f"Stack {doomed.name} in {doomed.region} will be deleted.")
+    errors.print(f"Kept: {', '.join(f'{one.name} ({one.id})' for one in staying) or 'nothing'}.")
+    for one in going:
+        errors.print(f"[red]Deleted for good, with every version in it:[/] {one.name} ({one.id}).")
+    if left.open_records or left.queued:
+        errors.print(
+            f"[red]Not settled:[/] {left.open_records} open orders, {left.queued} messages in the "
+            "failure queue. Nothing will look after them any more."
+        )
+    if not yes and typer.prompt("Type the stack's name to go on", err=True) != doomed.name:
+        raise CommandError("That is not its name: nothing was deleted.")
+    with step(f"Delete {doomed.name}"):
+        deletion.delete_stack(doomed)
+    emptied = {}
+    for one in going:
+        with step(f"Delete {one.id}"):
+            emptied[one.id] = deletion.remove_bucket(doomed, one.id)
+    if as_json:
+        document(
+            {
+                "deleted": doomed.name,
+                "kept": [one.summary() for one in staying],
+                "emptied": emptied,
+            }
+        )
 
 
 # ---------------------------------------------------------------- the page and the picture
