@@ -90,7 +90,7 @@ provider-conformance: $(INSTALLED) ## Hold a provider to the rules: make provide
 # ---- checks
 
 test: $(INSTALLED) ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not campaign" $(ARGS)
 
 pictures: $(INSTALLED) ## Draw and photograph the pictures of the docs again
 	@$(LOCAL) picture
