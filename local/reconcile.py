@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from reconciler.auditing import Progress, report
 from reconciler.provider_client import ProviderUnreachable
 from reconciler.settings import SettingInvalid, Settings
 from reconciler.wiring import audit_of
+from rich.padding import Padding
 from rich.table import Table
 
 from local import orders
@@ -121,29 +123,28 @@ def _scanned(scanned: dict[str, int]) -> str:
 
 
 def show(document: Json) -> None:
-    """The report as a table, and what it means as one line."""
+    """The report for people: each finding with its words, then the kinds as a table."""
     repaired = {(item["kind"], item["idempotency_key"]) for item in document["repaired"]}
-    if document["findings"]:
-        table = Table("kind", "object", "what the books say, and what to do", box=None)
-        for column in table.columns:
-            column.overflow = "fold"
-        for finding in document["findings"]:
-            done = (finding["kind"], finding["idempotency_key"]) in repaired
-            place = finding["object"]
-            table.add_row(
-                f"[{GOOD if done else BAD}]{plain(finding['kind'])}[/]",
-                plain(place["key"] if place else "-"),
-                plain(finding["detail"]),
-            )
-        output.print(table)
+    found: Counter[str] = Counter()
+    mended: Counter[str] = Counter()
+    for finding in document["findings"]:
+        kind, place = finding["kind"], finding["object"]
+        found[kind] += 1
+        mended[kind] += (kind, finding["idempotency_key"]) in repaired
+        output.print(f"[{BAD}]{plain(kind)}[/] {plain(place['key'] if place else 'no object')}")
+        output.print(Padding(plain(finding["detail"]), (0, 0, 1, 2)))
     for entry in document["unreadable"]:
         where = entry["idempotency_key"] or entry["object"]
         output.print(f"[{BAD}]not readable[/] {plain(where)}: {plain(entry['error'])}")
-    verdict = f"[{GOOD}]The books agree.[/]"
-    if document["findings"] or document["unreadable"]:
-        omitted = f" and {document['omitted']} more" if document["omitted"] else ""
-        verdict = f"[{OPEN}]{len(document['findings'])} findings{omitted}[/]"
+    if found:
+        table = Table("finding", "found", "repaired", box=None, header_style="dim", pad_edge=False)
+        for kind, count in sorted(found.items()):
+            table.add_row(kind, str(count), str(mended[kind] or "-"))
+        output.print(table)
+    wrong = bool(found or document["unreadable"])
+    omitted = f" {document['omitted']} more findings are not listed." if document["omitted"] else ""
     output.print(
-        f"{verdict} Compared {_scanned(document['scanned'])}; {len(document['repaired'])} repairs; "
-        f"{document['beyond_horizon']} beyond the horizon."
+        f"[{OPEN if wrong else GOOD}]{'The books disagree.' if wrong else 'The books agree.'}[/]"
+        f"{omitted} Compared {_scanned(document['scanned'])}; "
+        f"{document['beyond_horizon']:,} beyond the horizon."
     )

@@ -206,6 +206,7 @@ class Audit:
     def _objects(self, cursor: Cursor) -> Cursor:
         page = self.bucket.versions(cursor)
         orders: dict[str, ObjectVersion] = {}
+        strays: list[ObjectVersion] = []
         listed = 0
         for version in page.items:
             place = version.place
@@ -213,12 +214,13 @@ class Audit:
                 if place.version_id != UNVERSIONED:
                     orders[place.idempotency_key] = version
                 else:
-                    self._report_object(version, unversioned_object)
+                    strays.append(version)
             elif place.is_folder_marker and version.size == 0:
                 continue
             elif version.is_latest:
-                self._report_object(version, unmatched_object)
+                strays.append(version)
             listed += 1
+        self._report_strays(strays)
         records = self.ledger.records(orders)
         ripe = self.now() - self.grace
         horizon = self._progress.horizon
@@ -319,23 +321,29 @@ class Audit:
         )
 
     def _compare_versions(self, order_id: str) -> None:
-        self._stop_in_time()
         keys = self.ledger.keys_of_order(order_id)
         if len(keys) < 2:
+            return  # the filter took it for a repetition
+        cases = []
+        for key in keys:
+            self._stop_in_time()
+            try:
+                case = self._case(Candidate(key=key, place=None))
+            except Unreadable as error:
+                self._report_unreadable(key, None, error)
+                continue
+            if case and case.record and case.status == DONE and case.succeeded:
+                cases.append(case)
+        if len(cases) < 2 or all(self._is_over_and_done(case) for case in cases):
             return
-        records = [
-            record
-            for record in self.ledger.records(keys, consistent=True).values()
-            if record.order_id == order_id and record.status == DONE
-        ]
-        horizon = self._progress.horizon
-        if len(records) < 2 or all(
-            (settled_at := as_time(record.settled_at)) and settled_at < horizon
-            for record in records
-        ):
-            return  # the last of them was reported for as long as the horizon is wide
-        for record in records:
-            self._report(same_order_id(record, [other for other in records if other is not record]))
+        for case in cases:
+            others = [other for other in cases if other is not case]
+            self._report(same_order_id(order_id, case, others))
+
+    def _is_over_and_done(self, case: Case) -> bool:
+        """Settled beyond the horizon: it was reported for as long as the horizon is wide."""
+        settled_at = as_time(case.record and case.record.settled_at)
+        return settled_at is not None and settled_at < self._progress.horizon
 
     # ------------------------------------------------------------ from candidate to finding
 
@@ -409,18 +417,21 @@ class Audit:
         named = [record and record.place, candidate.place, *(charge.place for charge in charges)]
         return next((place for place in named if place and place.idempotency_key == key), None)
 
-    def _report_object(
-        self, version: ObjectVersion, describe: Callable[[ObjectVersion], Finding]
-    ) -> None:
-        """Report a version that is no order, if it is still there."""
+    def _report_strays(self, strays: Sequence[ObjectVersion]) -> None:
+        """Report versions that are no orders, if they are still there as they were listed."""
+        for listed, current in zip(strays, self._pool.map(self._look_again, strays), strict=True):
+            if isinstance(current, Unreadable):
+                self._report_unreadable(None, listed.place, current)
+            elif current is not None and current.is_latest == listed.is_latest:
+                describe = unversioned_object if current.place.is_order else unmatched_object
+                self._report(describe(current))
+
+    def _look_again(self, version: ObjectVersion) -> ObjectVersion | Unreadable | None:
         self._stop_in_time()
         try:
-            current = self.bucket.version(version.place)
+            return self.bucket.version(version.place)
         except Unreadable as error:
-            self._report_unreadable(None, version.place, error)
-            return
-        if current is not None and current.is_latest == version.is_latest:
-            self._report(describe(current))
+            return error
 
     def _report(self, finding: Finding) -> None:
         document = finding.document()
@@ -451,6 +462,9 @@ class Audit:
         )
 
     def _report_unreadable(self, key: str | None, place: Place | None, error: Unreadable) -> None:
+        if len(self._progress.unreadable) == MOST_FINDINGS:
+            self._progress.omitted += 1
+            return
         self._progress.unreadable.append(
             {
                 "idempotency_key": key,

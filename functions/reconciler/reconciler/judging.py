@@ -149,14 +149,12 @@ def _settled(case: Case) -> list[Finding]:
     if record.status == DONE:
         own = next((charge for charge in charges if charge.id == record.charge_id), None)
         if own is None:
-            found.append(
-                _finding(
-                    Kind.RECORDED_NOT_CHARGED,
-                    case,
-                    record.settled_at,
-                    "Ask the provider; if no money moved, the order has to be paid in another way.",
-                )
+            remedy = (
+                "Find out who wrote this record: money moved, but as another charge."
+                if charges
+                else "Ask the provider; if no money moved, have the order paid in another way."
             )
+            found.append(_finding(Kind.RECORDED_NOT_CHARGED, case, record.settled_at, remedy))
         elif (own.amount_minor, own.currency) != (record.amount_minor, record.currency):
             found.append(
                 _finding(
@@ -239,16 +237,18 @@ def unversioned_object(version: ObjectVersion) -> Finding:
     )
 
 
-def same_order_id(record: Record, others: Sequence[Record]) -> Finding:
+def same_order_id(order_id: str, case: Case, others: Sequence[Case]) -> Finding:
     """One of several versions that were charged under one order id; `others` are the rest."""
-    rest = " ".join(f"{_name(other.place)}: {_ledger(other)}" for other in others)
-    return Finding(
-        kind=Kind.SAME_ORDER_ID,
-        key=record.key,
-        place=record.place,
-        detail=f"{_name(record.place)}: {_ledger(record)} Order id {record.order_id} was charged "
-        f"for another version too. {rest} Provider: a charge for each. Since {record.settled_at}. "
-        f"Refund the charge that was a mistake, or accept both.",
+    rest = ", ".join(
+        f"{_name(other.place)} with {' and '.join(charge.id for charge in other.succeeded)}"
+        for other in others
+    )
+    return _finding(
+        Kind.SAME_ORDER_ID,
+        case,
+        case.record and case.record.settled_at,
+        f"Order id {order_id} was charged for {rest} as well. Refund what was a mistake, or "
+        f"accept both.",
     )
 
 

@@ -40,8 +40,12 @@ class Reports:
             raise
         self._etag = answer["ETag"]
         with answer["Body"] as stream:
-            document = json.loads(stream.read())
-        return None if document["pass"] is None else Progress.load(document["pass"])
+            content = stream.read()
+        try:
+            saved = json.loads(content)["pass"]
+            return None if saved is None else Progress.load(saved)
+        except (KeyError, TypeError, ValueError):
+            return None  # of another release: a pass that begins anew loses nothing but time
 
     def save(self, progress: Progress) -> None:
         """Keep the place of a pass. Raises Overtaken."""

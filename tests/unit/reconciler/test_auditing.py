@@ -261,6 +261,25 @@ def test_two_versions_under_one_order_id_are_both_named(world: World) -> None:
     assert "orders/second.json" in progress.findings[0]["detail"]
 
 
+def test_a_version_without_a_charge_does_not_share_its_order_id(world: World) -> None:
+    world.record(world.settle("first.json"), order_id="A-1")
+    world.record(world.land("second.json"), order_id="A-1")
+
+    assert kinds(world.reconcile()) == ["recorded_not_charged"]
+
+
+def test_an_order_id_whose_charges_cannot_be_read_is_reported_as_that(world: World) -> None:
+    first, second = world.settle("first.json"), world.settle("second.json")
+    for place in (first, second):
+        world.record(place, order_id="A-1")
+    world.unreadable = {first.idempotency_key}
+
+    progress = world.reconcile()
+
+    assert [item["idempotency_key"] for item in progress.unreadable] == [first.idempotency_key]
+    assert progress.findings == []
+
+
 def test_an_order_id_that_was_charged_twice_long_ago_is_not_reported_for_ever(
     world: World,
 ) -> None:
@@ -590,6 +609,19 @@ def test_beyond_the_most_findings_the_rest_is_counted_and_not_started(
 
     assert (len(progress.findings), progress.omitted) == (2, 3)
     assert len(world.started) == 2
+
+
+def test_beyond_the_most_findings_what_cannot_be_read_is_counted_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "MOST_FINDINGS", 2)
+    for number in range(5):
+        world.land(f"missing-{number}.json")
+    world.unreadable = {"orders/missing"}
+
+    progress = world.reconcile()
+
+    assert (len(progress.unreadable), progress.omitted) == (2, 3)
 
 
 def test_the_grace_time_ends_between_two_passes(world: World) -> None:

@@ -196,6 +196,18 @@ def test_a_book_that_fails_is_an_error_and_the_place_is_kept(
     assert outcome["complete"]
 
 
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"pass": {}}', '{"pass": {"phase": "objects", "new": 1}}']
+)
+def test_a_place_that_another_release_left_is_overwritten(s3: FakeS3, content: str) -> None:
+    s3.objects["position.json"] = content.encode()
+
+    outcome = handler.handle({}, Context())
+
+    assert outcome["complete"]
+    assert s3.document("position.json") == {"pass": None}
+
+
 def test_in_a_long_run_the_place_is_kept_now_and_then(
     s3: FakeS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
