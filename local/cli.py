@@ -35,6 +35,10 @@ OnAws = Annotated[
     str | None,
     typer.Option("--stack", metavar="NAME", help="A stack on AWS instead of the local one."),
 ]
+OnEngine = Annotated[
+    lifecycle.EngineName | None,
+    typer.Option("--engine", help="What runs the executions; by default the emulator itself."),
+]
 
 
 def main() -> None:
@@ -62,10 +66,10 @@ def document(value: Any) -> None:
 
 
 @app.command()
-def local() -> None:
+def local(engine: OnEngine = None) -> None:
     """Start the stack, settle a sample order, and serve until Ctrl-C."""
     started_here = lifecycle.healthy() is None
-    running = lifecycle.up()
+    running = lifecycle.up(engine=engine)
     try:
         with step("Drop the sample order"):
             settled = orders.follow(running, orders.fresh_object_key(), orders.order_body(None, {}))
@@ -83,9 +87,9 @@ def local() -> None:
 
 
 @app.command()
-def up(as_json: AsJson = False) -> None:
+def up(engine: OnEngine = None, as_json: AsJson = False) -> None:
     """Start the stack in the background; harmless when it is up already."""
-    running = lifecycle.up()
+    running = lifecycle.up(engine=engine)
     if as_json:
         document(running.status())
     else:
@@ -296,6 +300,10 @@ InEnvironment = Annotated[
 
 @app.command()
 def deploy(
+    parameters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME=VALUE]...", help="Parameters for this deployment alone."),
+    ] = None,
     environment: InEnvironment = "dev",
     yes: Annotated[
         bool, typer.Option("--yes", help="Ask nothing: for pipelines, after the first time.")
@@ -305,7 +313,10 @@ def deploy(
 
     The first time sam asks for every parameter; it always shows the change set before it asks.
     """
-    deployed = aws.deploy(environment, confirm=not yes)
+    changed = dict(pair.partition("=")[::2] for pair in parameters or [] if "=" in pair)
+    if len(changed) != len(parameters or []):
+        raise typer.BadParameter("give each parameter once, as NAME=VALUE")
+    deployed = aws.deploy(environment, changed, confirm=not yes)
     show.table(aws.links(deployed))
 
 
@@ -420,6 +431,9 @@ def lab(
     write_docs: Annotated[
         bool, typer.Option("--write-docs", help="Put the tables into docs/lab.md.")
     ] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="With --stack: delete that stack instead.")
+    ] = False,
     as_json: AsJson = False,
     on_aws: Annotated[
         str | None,
@@ -432,10 +446,15 @@ def lab(
 
     Takes about two minutes. Starts the local stack when none is up, and then stops it again.
     """
-    from local.lab import docs, run  # noqa: PLC0415
+    from local.lab import docs, run, tallies  # noqa: PLC0415
     from local.lab import show as lab_show  # noqa: PLC0415
 
+    if (delete and on_aws is None) or (write_docs and on_aws is not None):
+        raise typer.BadParameter("--delete needs --stack, and --write-docs the local stack")
+    if delete and on_aws:
+        run.delete(stack.load_aws(on_aws))
+        return
     rows = run.on_aws(on_aws) if on_aws else run.locally()
     if write_docs:
-        docs.write(docs.measured_blocks(rows) | docs.played_blocks())
+        docs.write(docs.measured_blocks(rows) | docs.played_blocks(tallies.sim()))
     document({"rows": [row.document() for row in rows]}) if as_json else lab_show.lab(rows)

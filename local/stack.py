@@ -54,6 +54,7 @@ class Stack:
     """What the other commands need to know of a stack.
 
     `endpoint` is the emulator's address, and None on AWS. `outputs` are the template's outputs.
+    `engine_url` is where executions run, when that is not in the emulator itself.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Stack:
     endpoint: str | None
     outputs: dict[str, str]
     engine: str = "ministack"
+    engine_url: str | None = None
     console_url: str | None = None
     page_url: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
@@ -117,9 +119,10 @@ class Stack:
 
 
 @functools.cache
-def client(service: str, region: str, endpoint: str | None) -> Any:
+def client(service: str, region: str, endpoint: str | None, attempts: int = 5) -> Any:
     """A boto3 client, made once. With an `endpoint`, it holds throw-away credentials only."""
-    config = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=64)
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    config = Config(retries=retries, max_pool_connections=64)
     if endpoint is None:
         return boto3.Session(region_name=region).client(service, config=config)  # type: ignore[call-overload]
     core = botocore.session.Session(session_vars=_NOTHING_OF_THE_SHELL)

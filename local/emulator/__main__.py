@@ -38,6 +38,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
+    if options.step_functions_endpoint:
+        from local.step_functions_local import forwarding  # noqa: PLC0415 - for this run alone
+
+        forwarding.install(
+            options.step_functions_endpoint,
+            region=options.region,
+            own_url=os.environ["AWS_ENDPOINT_URL"],
+            seen_as=options.seen_by_step_functions,
+        )
     without = {mend.name for mend in mends.MENDS} if options.no_mends else set(options.without)
     mends.apply({mend.name for mend in mends.MENDS} - without)
     if options.environments and not options.no_mends:
@@ -80,6 +89,17 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         type=_loopback,
         metavar="URL",
         help="AWS endpoint for the functions, when a proxy stands before the emulator",
+    )
+    parser.add_argument(
+        "--step-functions-endpoint",
+        type=_loopback,
+        metavar="URL",
+        help="let Step Functions Local run the executions; see local.step_functions_local",
+    )
+    parser.add_argument(
+        "--seen-by-step-functions",
+        metavar="URL",
+        help="this emulator's address for Step Functions Local, when it runs in a container",
     )
     parser.add_argument(
         "--fault-points",
