@@ -76,25 +76,27 @@ def is_deployed(wanted: Environment) -> bool:
     return True
 
 
-def deploy(name: str, *, confirm: bool = True) -> Stack:
+def deploy(name: str, changed: dict[str, str], *, confirm: bool = True) -> Stack:
     """Build and deploy the environment `name`; the first time, sam asks for every parameter.
 
-    With `confirm`, sam shows the change set and asks; without, it asks nothing. Raises
-    CommandError.
+    `changed` are parameters for this deployment alone. With `confirm`, sam shows the change set
+    and asks; without, it asks nothing. Raises CommandError.
     """
     wanted = environment(name)
+    wanted.parameters.update(changed)
     if shutil.which(wanted.python) is None:
         raise CommandError(
             f"sam build needs {wanted.python} on the PATH, since the functions run on it: install "
-            f"it, or put another PythonVersion into samconfig.toml, {name}."
+            f"it, or choose another: make deploy ENV={name} ARGS=PythonVersion=python3.12"
         )
     asked = [] if confirm else ["--no-confirm-changeset"]
     if confirm and not is_deployed(wanted):
         asked = ["--guided"]
-    overrides = [f"{key}={value}" for key, value in wanted.parameters.items()]
+    # In quotes, as sam wants a value with a space in it, such as a schedule.
+    overrides = [f'{key}="{value}"' for key, value in wanted.parameters.items()]
     given = ["--parameter-overrides", *overrides] if overrides else []
     _sam("build", "--cached", "--parallel", *given)
-    _sam("deploy", "--config-env", name, *asked)
+    _sam("deploy", "--config-env", name, *given, *asked)
     # Guided, sam may have been told another name or region.
     settled = environment(name)
     with step("Read the outputs"):

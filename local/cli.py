@@ -317,7 +317,8 @@ def deploy(
     if len(changed) != len(parameters or []):
         raise typer.BadParameter("give each parameter once, as NAME=VALUE")
     deployed = aws.deploy(environment, changed, confirm=not yes)
-    show.table(aws.links(deployed))
+    for link in aws.links(deployed):
+        output.print(f"{link['what']}\n  {link['where']}", soft_wrap=True)
 
 
 @app.command()
