@@ -130,6 +130,10 @@ class Cell:
     def name(self) -> str:
         return f"{self.bucket}/{self.key}"
 
+    def is_spoiled(self, seen: Seen) -> bool:
+        """Whether an attempt was cut off that the scenario did not ask for."""
+        return seen.entry.cut_off > self.scenario.time_outs
+
     def row(self, seen: Seen) -> Row:
         entry = seen.entry
         return Row(
@@ -152,7 +156,7 @@ class Lab:
         self._crowd = threading.Lock()
         self.cells: dict[tuple[str, Scenario], Cell] = {}
 
-    def measure(self, handler: str, scenarios: Iterable[Scenario], report: Report) -> list[Row]:
+    def measure(self, handler: str, scenarios: Iterable[Scenario]) -> list[Row]:
         """One row of the table. Somebody else must call `refresh` meanwhile."""
         scenarios = tuple(scenarios)
         # Those that wait for Lambda's retries first: the others fit into their waiting.
@@ -163,11 +167,10 @@ class Lab:
             spoiled = []
             for scenario, cell in cells.items():
                 seen = self._watch.finished(cell.name, scenario.deliveries)
-                if seen.entry.cut_off > scenario.time_outs:
+                if cell.is_spoiled(seen):
                     spoiled.append(scenario)
-                    continue
-                rows[scenario] = cell.row(seen)
-                report(rows[scenario], True)
+                else:
+                    rows[scenario] = cell.row(seen)
             if not spoiled:
                 return [rows[scenario] for scenario in scenarios]
             cells = {scenario: self._start(handler, scenario) for scenario in spoiled}
@@ -180,7 +183,9 @@ class Lab:
         """Look at everything, and tell how far each cell has come."""
         self._watch.refresh()
         for cell in list(self.cells.values()):
-            report(cell.row(self._watch.of(cell.name)), False)
+            seen = self._watch.of(cell.name)
+            is_finished = seen.deliveries_finished >= cell.scenario.deliveries
+            report(cell.row(seen), is_finished and not cell.is_spoiled(seen))
 
     def require_no_other_faults(self) -> None:
         """Raises CommandError when the stack was deployed to fail once by itself."""
@@ -358,7 +363,7 @@ def measure(
     scenarios = tuple(scenarios)
     with ThreadPoolExecutor() as pool:
         own = pool.submit(ChargeOnce(stack).measure, scenarios, report) if stack else None
-        others = [pool.submit(lab.measure, handler, scenarios, report) for handler in handlers]
+        others = [pool.submit(lab.measure, handler, scenarios) for handler in handlers]
         pending: set[Future[Any]] = set(others)
         while pending:
             lab.refresh(report)

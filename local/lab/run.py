@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from local import lifecycle
+from local.delete import delete_stack, remove_bucket
 from local.errors import CommandError
 from local.lab import show
 from local.lab.measure import deploy_lab, measure
@@ -43,14 +44,8 @@ def delete(lab_stack: Stack) -> None:
         bucket = lab_stack.outputs["LabBucket"]
     except KeyError:
         raise CommandError(f"{lab_stack.name} is not a stack of the lab.") from None
-    s3 = lab_stack.client("s3")
-    with step(f"Empty {bucket}"):
-        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
-            found = page.get("Versions", []) + page.get("DeleteMarkers", [])
-            objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
-            if objects:
-                s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+    # CloudFormation deletes no bucket that holds something, and does not mind one that is gone.
+    with step(f"Delete {bucket} with what lies in it"):
+        remove_bucket(lab_stack, bucket)
     with step(f"Delete {lab_stack.name}"):
-        cloudformation = lab_stack.client("cloudformation")
-        cloudformation.delete_stack(StackName=lab_stack.name)
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName=lab_stack.name)
+        delete_stack(lab_stack)

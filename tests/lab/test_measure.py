@@ -133,7 +133,7 @@ CUT_OFF = Entry(charges=3, started=3, ended=1, failed=1)
 def test_a_cell_in_which_an_attempt_was_cut_off_by_chance_is_measured_again() -> None:
     lab = Scripted(CUT_OFF, UNDISTURBED)
 
-    (row,) = lab.measure("naive", [AFTER_ONCE], lambda *_: None)
+    (row,) = lab.measure("naive", [AFTER_ONCE])
 
     assert row.charges == 2
 
@@ -141,7 +141,7 @@ def test_a_cell_in_which_an_attempt_was_cut_off_by_chance_is_measured_again() ->
 def test_a_time_out_that_was_asked_for_spoils_nothing() -> None:
     lab = Scripted(Entry(charges=2, started=2, ended=1))
 
-    (row,) = lab.measure("naive", [TIMEOUT], lambda *_: None)
+    (row,) = lab.measure("naive", [TIMEOUT])
 
     assert row.charges == 2
 
@@ -150,4 +150,4 @@ def test_a_machine_that_is_too_busy_is_given_up_on() -> None:
     lab = Scripted(*[CUT_OFF] * 3)
 
     with pytest.raises(CommandError, match="too busy"):
-        lab.measure("naive", [AFTER_ONCE], lambda *_: None)
+        lab.measure("naive", [AFTER_ONCE])
