@@ -385,6 +385,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "money": words.money,
         "shown": words.shown,
+        "typeset": words.typeset,
         "moment": words.moment,
         "clock": words.clock,
         "cause": _cause,

@@ -8,6 +8,7 @@ again now and then for what somebody changed by hand.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -41,6 +42,9 @@ QUEUE_ROUNDS = 8
 CHARGE_ROUNDS = 4
 
 
+logger = logging.getLogger(__name__)
+
+
 @dataclass
 class _Round:
     """What one round has read, applied to the index in one piece."""
@@ -49,13 +53,15 @@ class _Round:
     all_records: list[Json] | None = None
     records: dict[str, Json | None] = field(default_factory=dict)
     charges: list[Json] = field(default_factory=list)
+    last_charge: str | None = None  # set when the provider's books were read to their end
     charges_complete: bool = False
+    read_as: dict[str, str] = field(default_factory=dict)
     messages: list[Json] | None = None
     requests: dict[str, list[Json]] = field(default_factory=dict)
 
 
 class Reader:
-    """Reads a source into an index, round by round. One thread calls `refresh`."""
+    """Reads a source into an index, round by round."""
 
     def __init__(
         self,
@@ -72,7 +78,8 @@ class Reader:
         self._source = source
         self._clock = clock
         self._ignore_before = ignore_before
-        self._lock = threading.Lock()
+        self._turn = threading.Lock()  # held for a whole round
+        self._lock = threading.Lock()  # held for a moment, by rounds and by pages
         self._wanted: dict[str, None] = {}
         self._wanted_keys: set[str] = set()
         self._wanted_requests: dict[str, Row] = {}
@@ -115,35 +122,48 @@ class Reader:
 
     def forget_everything(self, before: datetime) -> None:
         """After a reset: executions that started `before` are of no interest any more."""
-        with self._lock:
+        # Not in the middle of a round, which would bring back what it read before.
+        with self._turn, self._lock:
             self._ignore_before = before
             self._wanted.clear()
             self._wanted_keys.clear()
             self._wanted_requests.clear()
-        self._read_as.clear()
-        self._undescribed.clear()
-        self._last_charge = None
-        self._known_messages = []
-        self._reread_at = 0.0
-        self.index.forget_everything()
+            self._read_as.clear()
+            self._undescribed.clear()
+            self._last_charge = None
+            self._known_messages = []
+            self._reread_at = 0.0
+            self.index.forget_everything()
 
     # ---- a round
 
     def refresh(self) -> bool:
         """One round; gives whether the index changed. A stack that does not answer is noted."""
+        with self._turn:
+            return self._take_turn()
+
+    def _take_turn(self) -> bool:
         version, problem = self.index.version, self.problem
+        # Until this round has succeeded: what it reads and then loses must be read again.
+        reread_at, self._reread_at = self._reread_at, 0.0
         try:
-            self._refresh()
+            self._reread_at = self._refresh(reread_at)
             self.problem = None
         except UNREACHABLE as error:
             self.problem = str(error)
+        except Exception as error:
+            # A bug of ours, or a book in a shape that nobody foresaw. The page says so and goes
+            # on: a page that silently stopped reading would be taken for the truth.
+            logger.exception("a round failed")
+            self.problem = f"Unexpected {type(error).__name__}: {error}. See the page's log."
         return self.index.version != version or self.problem != problem
 
-    def _refresh(self) -> None:
+    def _refresh(self, reread_at: float) -> float:
+        """One round; gives the time of the next full one."""
         self._round += 1
         found = _Round()
         started = self._clock()
-        due = started >= self._reread_at
+        due = started >= reread_at
         with ThreadPoolExecutor(AT_ONCE) as pool:
             # Executions before records: a record that is read after its run ended is final.
             found.runs = self._changed_runs(everything=due)
@@ -151,9 +171,8 @@ class Reader:
             self._read_histories(pool, found)
             if due:
                 found.all_records = list(self._source.records())
-                self._reread_at = self._clock() + max(
-                    REREAD_SECONDS, REREAD_SHARE * (self._clock() - started)
-                )
+                took = self._clock() - started
+                reread_at = self._clock() + max(REREAD_SECONDS, REREAD_SHARE * took)
             else:
                 keys = self._keys_to_read(found.runs)
                 records = self._source.records_of(keys) if keys else {}
@@ -168,6 +187,7 @@ class Reader:
             self._read_queue(found, moved=moved or due)
             self._read_requests(pool, found)
         self._apply(found)
+        return reread_at
 
     def _changed_runs(self, *, everything: bool) -> list[Run]:
         changed, seen = [], set()
@@ -226,7 +246,7 @@ class Reader:
             for arn in wanted:
                 del self._wanted[arn]
         for arn, read in zip(wanted, pool.map(self._source.execution, wanted), strict=True):
-            self._read_as[arn] = read.status
+            found.read_as[arn] = read.status
             if read.status == "RUNNING":
                 # There is more to come.
                 with self._lock:
@@ -266,7 +286,7 @@ class Reader:
             found.charges = list(self._source.charges(after=self._last_charge))
             found.charges_complete = True
             if found.charges:
-                self._last_charge = found.charges[-1]["id"]
+                found.last_charge = found.charges[-1]["id"]
         # Two charges made at the same moment may show up in either order, so a record that names
         # an unknown one is followed up.
         known = {charge["id"] for charge in found.charges}
@@ -305,6 +325,8 @@ class Reader:
         with self.index.in_one_piece():
             for run in found.runs:
                 self.index.put_run(run)
+            self._read_as |= found.read_as
+            self._last_charge = found.last_charge or self._last_charge
             if found.all_records is not None:
                 self.index.put_all_records(found.all_records)
             for key, record in found.records.items():

@@ -33,6 +33,11 @@ def shown(text: object) -> str:
     )
 
 
+def typeset(text: str) -> str:
+    """Our own prose with the apostrophes of print."""
+    return text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
+
+
 def moment(value: datetime | str | float | None) -> datetime | None:
     """A time in UTC from what the books have: a datetime, ISO 8601, or seconds since the epoch."""
     if value is None or value == "":

@@ -32,7 +32,7 @@ MOST_PICTURE_BYTES = 300 * 1024
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
-Picture = Callable[[Page, str], None]
+Picture = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,10 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Picture:
     """Takes a picture of what a tab shows."""
     folder = Path(os.environ.get("CHARGE_ONCE_PICTURES") or tmp_path_factory.mktemp("pictures"))
 
-    def take(page: Page, name: str) -> None:
+    def take(page: Page, name: str, height: int = LAPTOP[1]) -> None:
         path = folder / f"{name}.png"
+        page.set_viewport_size({"width": LAPTOP[0], "height": height})
+        page.mouse.move(0, 0)
         page.screenshot(path=path, animations="disabled")
         assert path.stat().st_size < MOST_PICTURE_BYTES
 
@@ -95,12 +97,15 @@ def fresh(name: str) -> str:
     return f"orders/{name}-{uuid.uuid4().hex[:6]}.json"
 
 
-def drop(page: Page, object_key: str, *, fault: str = "", times: int = 1) -> None:
+def drop(
+    page: Page, object_key: str, *, fault: str = "", times: int = 1, payment: str = "tok_visa"
+) -> None:
     """Drop an order from the bench's form."""
     page.goto("/bench")
     form = page.locator('form[action="/bench/drop"]')
     form.get_by_label("Object key").fill(object_key)
     form.get_by_label("Amount").fill("48.50")
+    form.get_by_label("Payment method").select_option(payment)
     if fault:
         form.get_by_label("Fault").select_option(fault)
         form.get_by_label("How often").fill(str(times))
@@ -172,6 +177,16 @@ def test_a_crash_after_the_charge_is_one_charge_and_a_retry(page: Page, stack: S
     assert len(charges_of(page, stack)) == 1
 
 
+def test_a_decline_is_settled_without_a_charge(page: Page) -> None:
+    key = fresh("cinnabar")
+
+    drop(page, key, payment="tok_declined")
+    open_order(page, key)
+
+    expect(verdict(page)).to_have_text("Declined", timeout=PATIENCE_MS)
+    expect(page.locator(".ledgers")).to_contain_text("Reason")
+
+
 def test_a_dead_provider_leaves_it_open_and_a_replay_settles_it(
     page: Page, stack: Stack, picture: Picture
 ) -> None:
@@ -179,9 +194,14 @@ def test_a_dead_provider_leaves_it_open_and_a_replay_settles_it(
     drop(page, key, fault="provider.unavailable", times=99)
     open_order(page, key)
     expect(verdict(page)).to_have_text("Waiting for a person", timeout=RETRIES_MS)
+    listed = page.context.new_page()
+    listed.goto("/")
+    expect(listed.locator("tr", has_text=key).locator("svg.beads")).to_be_visible()
+    picture(listed, "page-orders")
+    listed.emulate_media(color_scheme="dark")
+    picture(listed, "page-orders-dark")
     expect(page.get_by_role("heading", name="In the failure queue")).to_be_visible()
     expect(page.locator(".ledgers")).to_contain_text("No charge with this reference.")
-    picture(page, "page-order-open")
 
     page.context.new_page().goto("/bench")
     bench = page.context.pages[-1]
@@ -192,7 +212,7 @@ def test_a_dead_provider_leaves_it_open_and_a_replay_settles_it(
     expect(verdict(page)).to_have_text("Charged once", timeout=PATIENCE_MS)
     expect(page.get_by_role("heading", name="In the failure queue")).to_have_count(0)
     expect(page.locator(".machine .state.visited", has_text="TakeOver")).to_be_visible()
-    picture(page, "page-order")
+    picture(page, "page-order", height=1560)
     assert len(charges_of(page, stack)) == 1
 
 
@@ -225,15 +245,16 @@ def test_the_tour_plays_for_real(page: Page, picture: Picture) -> None:
     picture(page, "page-tour")
 
 
-def test_the_list_and_the_provider_s_books(page: Page, picture: Picture) -> None:
-    page.goto("/")
-    expect(page.locator("svg.beads").first).to_be_visible()
-    picture(page, "page-orders")
-    page.emulate_media(color_scheme="dark")
-    picture(page, "page-orders-dark")
+def test_the_provider_s_books_tell_what_each_key_did(page: Page) -> None:
+    key = fresh("pepper")
+    drop(page, key, fault="provider.error_after_charge")
+    expect(job_done(page)).to_be_visible()
 
-    page.goto("/provider")
-    expect(page.locator("td[data-label=Key] .entry.made").first).to_be_visible()
+    page.goto(f"/provider?q={quote(key)}")
+
+    row = page.locator("table.orders tbody tr")
+    expect(row).to_contain_text("48.50 EUR")
+    expect(row.locator(".entry.made")).to_have_text("1 made")
 
 
 @pytest.mark.parametrize("path", ["/", "/tour", "/bench", "/provider"])

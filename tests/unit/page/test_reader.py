@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from local.books import Execution
+from local.errors import CommandError
 from local.page.index import Index, Row
 from local.page.reader import CHARGE_ROUNDS, QUEUE_ROUNDS, Reader
 from tests.unit.page.fakes import START, Events, FakeStack, charge, message
@@ -186,6 +187,37 @@ def test_a_stack_that_does_not_answer_is_a_notice_and_then_gone(bench: Bench) ->
 
     assert bench.reader.problem is None
     assert bench.reader.index.page().total == 2
+
+
+def test_what_a_broken_round_had_read_is_read_again(bench: Bench) -> None:
+    bench.reader.refresh()
+    key = bench.stack.settle(7)
+
+    def refuse() -> int:
+        raise CommandError("no queue")
+
+    bench.stack.queue_depth = refuse  # type: ignore[method-assign]
+    bench.reader.refresh()
+    assert bench.reader.problem == "no queue"
+
+    del bench.stack.queue_depth
+    bench.reader.refresh()
+
+    assert bench.row(key).verdict.word == "Charged once"
+    assert [one["id"] for one in bench.row(key).charges] == ["ch_00000007"]
+
+
+def test_a_bug_is_a_notice_and_the_reading_goes_on(bench: Bench) -> None:
+    good = bench.stack.ledger[bench.keys[0]]
+    bench.stack.ledger[bench.keys[0]] = {"without": "a key"}
+    bench.reader.refresh()
+    assert "KeyError" in (bench.reader.problem or "")
+
+    bench.stack.ledger[bench.keys[0]] = good
+    bench.reader.refresh()
+
+    assert bench.reader.problem is None
+    assert bench.row(bench.keys[0]).verdict.word == "Charged once"
 
 
 def test_an_execution_that_names_no_order_does_no_harm(bench: Bench) -> None:
