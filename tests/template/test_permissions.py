@@ -12,6 +12,7 @@ import pytest
 
 from local.definition import load_definition
 from local.stack import Stack
+from tests.template.conftest import transformed_template
 from tests.template.resources import listed, of_type, role_statements
 
 pytestmark = pytest.mark.xdist_group("pipeline")
@@ -50,7 +51,7 @@ class Deployed:
     stack: Stack
 
     @functools.cached_property
-    def _physical(self) -> dict[str, str]:
+    def physical(self) -> dict[str, str]:
         resources = self.stack.client("cloudformation").describe_stack_resources(
             StackName=self.stack.name
         )["StackResources"]
@@ -59,7 +60,7 @@ class Deployed:
     def allows(self, role: str, resource: str, actions: list[str]) -> set[str]:
         """Those of the actions that the role's policies allow on the resource."""
         iam = self.stack.client("iam")
-        arn = iam.get_role(RoleName=self._physical[role])["Role"]["Arn"]
+        arn = iam.get_role(RoleName=self.physical[role])["Role"]["Arn"]
         results = iam.simulate_principal_policy(
             PolicySourceArn=arn, ActionNames=actions, ResourceArns=[resource]
         )["EvaluationResults"]
@@ -181,6 +182,129 @@ def test_only_those_who_talk_to_the_provider_read_its_key(
     }
 
     assert readers == {"ChargeFunctionRole", "ReconcilerFunctionRole", "ProviderFunctionRole"}
+
+
+# ---------------------------------------------------------------- every role, every resource
+
+#: S3's actions are not named like its API.
+S3_ACTIONS = [
+    f"s3:{verb}{noun}"
+    for verb in ("Get", "Put", "Delete")
+    for noun in ("Object", "ObjectVersion", "ObjectTagging", "BucketPolicy", "BucketVersioning")
+] + ["s3:ListBucket", "s3:ListBucketVersions", "s3:PutObjectAcl", "s3:RestoreObject"]
+
+LOGGED = {"logs:CreateLogStream", "logs:PutLogEvents"}
+READ_OBJECT = {"s3:GetObject", "s3:GetObjectVersion"}
+KEY = {"secretsmanager:GetSecretValue"}
+
+#: What each role may do, by what it does it to. Whatever is not said here is denied.
+ALLOWED: dict[tuple[str, str], set[str]] = {
+    ("OrderRuleRole", "state machine"): {"states:StartExecution"},
+    ("ChargeOrderRole", "ledger"): {"dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
+    ("ChargeOrderRole", "charge function's version"): {"lambda:InvokeFunction"},
+    ("ChargeOrderRole", "failure queue"): {"sqs:SendMessage"},
+    ("ChargeFunctionRole", "order"): READ_OBJECT,
+    # Without it S3 answers 403 for what is gone.
+    ("ChargeFunctionRole", "order bucket"): {"s3:ListBucket"},
+    ("ChargeFunctionRole", "provider's key"): KEY,
+    ("ChargeFunctionRole", "faults"): {"dynamodb:UpdateItem"},
+    ("ChargeFunctionRole", "charge logs"): LOGGED,
+    ("BackstopFunctionRole", "failure queue"): {"sqs:SendMessage"},
+    ("BackstopFunctionRole", "undelivered queue"): {"sqs:SendMessage"},
+    ("BackstopFunctionRole", "execution"): {"states:GetExecutionHistory"},
+    ("BackstopFunctionRole", "backstop logs"): LOGGED,
+    ("ReconcilerFunctionRole", "order"): READ_OBJECT,
+    ("ReconcilerFunctionRole", "object under orders/"): READ_OBJECT,
+    ("ReconcilerFunctionRole", "order bucket"): {"s3:ListBucket", "s3:ListBucketVersions"},
+    ("ReconcilerFunctionRole", "ledger"): {"dynamodb:BatchGetItem", "dynamodb:DescribeTable"},
+    ("ReconcilerFunctionRole", "index open-records"): {"dynamodb:Scan"},
+    ("ReconcilerFunctionRole", "index order-id"): {"dynamodb:Scan", "dynamodb:Query"},
+    ("ReconcilerFunctionRole", "state machine"): {"states:StartExecution"},
+    ("ReconcilerFunctionRole", "execution"): {"states:DescribeExecution"},
+    ("ReconcilerFunctionRole", "provider's key"): KEY,
+    ("ReconcilerFunctionRole", "report"): {"s3:PutObject"},
+    ("ReconcilerFunctionRole", "position"): {"s3:PutObject", "s3:GetObject"},
+    ("ReconcilerFunctionRole", "reports bucket"): {"s3:ListBucket"},
+    ("ReconcilerFunctionRole", "missed passes"): {"sqs:SendMessage"},
+    ("ReconcilerFunctionRole", "reconciler logs"): LOGGED,
+    ("ReconcilerScheduleRole", "reconciler function"): {"lambda:InvokeFunction"},
+    ("ReconcilerScheduleRole", "missed passes"): {"sqs:SendMessage"},
+    ("ProviderFunctionRole", "provider's books"): {
+        f"dynamodb:{verb}" for verb in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query")
+    },
+    ("ProviderFunctionRole", "provider's key"): KEY,
+    ("ProviderFunctionRole", "provider logs"): LOGGED,
+}
+ROLES = list(of_type(transformed_template(), "AWS::IAM::Role"))
+
+#: Resources by a short name: their logical name, or what CloudFormation does not name, and the
+#: service whose actions are tried on them.
+RESOURCES = {
+    "order": ("s3", "{OrderBucket}/orders/a.json"),
+    "object under orders/": ("s3", "{OrderBucket}/orders/a.png"),
+    "other object": ("s3", "{OrderBucket}/other/a.json"),
+    "order bucket": ("s3", "{OrderBucket}"),
+    "report": ("s3", "{ReportsBucket}/reports/a.json"),
+    "position": ("s3", "{ReportsBucket}/position.json"),
+    "reports bucket": ("s3", "{ReportsBucket}"),
+    "ledger": ("dynamodb", "table/{LedgerTable}"),
+    "index open-records": ("dynamodb", "table/{LedgerTable}/index/open-records"),
+    "index order-id": ("dynamodb", "table/{LedgerTable}/index/order-id"),
+    "faults": ("dynamodb", "table/{FaultTable}"),
+    "provider's books": ("dynamodb", "table/{ProviderTable}"),
+    "failure queue": ("sqs", "{FailureQueue}"),
+    "undelivered queue": ("sqs", "{UndeliveredQueue}"),
+    "missed passes": ("sqs", "{MissedPassQueue}"),
+    "provider's key": ("secretsmanager", "{ProviderKey}"),
+    "state machine": ("stepfunctions", "{ChargeOrder}"),
+    "execution": ("stepfunctions", "{ChargeOrder}:a"),
+    "charge function's version": ("lambda", "function:{ChargeFunction}:1"),
+    "charge function's latest": ("lambda", "function:{ChargeFunction}"),
+    "reconciler function": ("lambda", "function:{ReconcilerFunction}"),
+    "charge logs": ("logs", "log-group:{ChargeLogs}:log-stream:a"),
+    "backstop logs": ("logs", "log-group:{BackstopLogs}:log-stream:a"),
+    "reconciler logs": ("logs", "log-group:{ReconcilerLogs}:log-stream:a"),
+    "provider logs": ("logs", "log-group:{ProviderLogs}:log-stream:a"),
+}
+
+
+def arn(deployed: Deployed, name: str) -> str:
+    """The ARN of one of `RESOURCES`."""
+    service, pattern = RESOURCES[name]
+    account = deployed.stack.state_machine_arn.split(":")[4]
+    physical = {
+        # Of a queue CloudFormation gives the URL, of others the name, of some the whole ARN.
+        logical: given.rpartition("/")[2] if "://" in given else given
+        for logical, given in deployed.physical.items()
+    }
+    named = pattern.format_map(physical)
+    if name == "execution":
+        return named.replace(":stateMachine:", ":execution:")
+    if named.startswith("arn:"):
+        return named
+    where = "" if service == "s3" else deployed.stack.region
+    owner = "" if service == "s3" else account
+    return f"arn:aws:{service}:{where}:{owner}:{named}"
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_may_do_what_its_work_needs_and_nothing_else(
+    deployed: Deployed, role: str, resource: str
+) -> None:
+    service, _ = RESOURCES[resource]
+    actions = S3_ACTIONS if service == "s3" else actions_of(service)
+    # What is allowed on anything is held to a list of its own.
+    actions = [action for action in actions if (role, action) not in ON_ANYTHING]
+
+    allowed = deployed.allows(role, arn(deployed, resource), actions)
+
+    assert allowed == ALLOWED.get((role, resource), set())
+
+
+def test_every_allowed_action_is_about_a_role_and_a_resource_that_there_are() -> None:
+    assert {role for role, _ in ALLOWED} <= set(ROLES)
+    assert {resource for _, resource in ALLOWED} <= set(RESOURCES)
 
 
 # ---------------------------------------------------------------- without a deployment
