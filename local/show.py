@@ -48,12 +48,11 @@ def money(amount_minor: object, currency: object) -> str:
     return f"{plain(amount_minor)} {plain(currency)} minor units"
 
 
-def _grid() -> Table:
-    """Names on the left, values on the right, folded rather than cut: they are copied."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
+def _pairs(rows: list[tuple[str, str]]) -> None:
+    """Names on the left, values on the right: whole lines, since they are copied."""
+    width = max(len(name) for name, _ in rows) + 2
+    for name, value in rows:
+        output.print(f"[dim]{plain(name):<{width}}[/]{value}", soft_wrap=True)
 
 
 def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
@@ -62,10 +61,7 @@ def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
         output.print(empty)
         return
     if sideways:
-        grid = _grid()
-        for name, value in rows[0].items():
-            grid.add_row(f"[dim]{plain(name)}[/]", plain("-" if value is None else value))
-        output.print(grid)
+        _pairs([(name, plain("-" if value is None else value)) for name, value in rows[0].items()])
         return
     drawn = Table(box=None, header_style="dim", pad_edge=False)
     for name in rows[0]:
@@ -77,30 +73,29 @@ def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
 
 def order(result: Json) -> None:
     """What became of one order: paths, our ledger, the provider's charges, the queue."""
-    grid = _grid()
-    version = result["object"]["version_id"]
-    grid.add_row(
-        "[dim]order[/]", plain(f"s3://{result['object']['bucket']}/{result['object']['key']}")
-    )
-    grid.add_row("[dim]version[/]", plain(version))
-    grid.add_row("[dim]key[/]", plain(result["idempotency_key"]))
-    for item in result["executions"]:
-        grid.add_row("[dim]execution[/]", _execution(item))
+    place = result["object"]
+    rows = [
+        ("order", plain(f"s3://{place['bucket']}/{place['key']}")),
+        ("version", plain(place["version_id"])),
+        ("key", plain(result["idempotency_key"])),
+    ]
+    rows += [("execution", _execution(item)) for item in result["executions"]]
     if not result["executions"]:
-        grid.add_row("[dim]execution[/]", "none: not an order, or the rule is disabled")
-    record = result["record"]
-    grid.add_row("[dim]our ledger[/]", _record(record) if record else "no record")
-    for charge in result["charges"]:
-        grid.add_row(
-            "[dim]provider[/]",
+        rows.append(("execution", "none: not an order, or the rule is disabled"))
+    rows.append(("our ledger", _record(result["record"]) if result["record"] else "no record"))
+    rows += [
+        (
+            "provider",
             f"{coloured(charge['status'])} {plain(charge['id'])} "
             f"{money(charge['amount_minor'], charge['currency'])}",
         )
+        for charge in result["charges"]
+    ]
     if not result["charges"]:
-        grid.add_row("[dim]provider[/]", "no charge")
+        rows.append(("provider", "no charge"))
     if result["queued"]:
-        grid.add_row("[dim]failure queue[/]", f"[{OPEN}]{result['queued']} waiting for a person[/]")
-    output.print(grid)
+        rows.append(("failure queue", f"[{OPEN}]{result['queued']} waiting for a person[/]"))
+    _pairs(rows)
 
 
 def _execution(item: Json) -> str:
@@ -171,14 +166,11 @@ def replay(report: Json) -> None:
 
 def addresses(stack: Stack) -> None:
     """Where to look next."""
-    grid = _grid()
-    for name, value in (
-        ("console", stack.console_url),
+    places = (
         ("page", stack.page_url),
+        ("console", stack.console_url),
         ("provider", stack.provider_url),
         ("AWS endpoint", stack.endpoint),
         ("order bucket", f"s3://{stack.bucket}/orders/"),
-    ):
-        if value:
-            grid.add_row(f"[dim]{name}[/]", plain(value))
-    output.print(grid)
+    )
+    _pairs([(name, plain(value)) for name, value in places if value])
