@@ -33,6 +33,9 @@ HISTORIES_IN_A_ROUND = 60
 AT_ONCE = 8
 #: A listing starts with this many executions at most; older ones only show as records.
 LOOK_BACK = 12_000
+#: A listing ends after this many in a row that are known and ended. One of several that started
+#: at the same moment may show up below the others; the first page of a listing has room for it.
+KNOWN_IN_A_ROW = 50
 #: Everything is read again after this long, or so that reading takes 2% of the time.
 REREAD_SECONDS = 60.0
 REREAD_SHARE = 50
@@ -190,18 +193,20 @@ class Reader:
         return reread_at
 
     def _changed_runs(self, *, everything: bool) -> list[Run]:
-        changed, seen = [], set()
+        changed, seen, known_in_a_row = [], set(), 0
         for number, item in enumerate(self._source.executions()):
             if number >= LOOK_BACK or self._is_ignored(item):
                 break
             seen.add(item.arn)
             known = self.index.run(item.arn)
-            if known is None or known.status != item.status:
+            is_news = known is None or known.status != item.status
+            known_in_a_row = 0 if is_news or item.status == "RUNNING" else known_in_a_row + 1
+            if is_news:
                 changed.append(Run(item.arn, item.status, item.started))
                 self._want(item.arn, is_news=not everything)
                 if known is None or known.key is None:
                     self._undescribed.setdefault(item.arn)
-            elif not known.running and not everything:
+            if known_in_a_row >= KNOWN_IN_A_ROW and not everything:
                 break
         for run in self.index.runs():
             if run.running and run.arn not in seen:

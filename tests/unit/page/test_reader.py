@@ -10,7 +10,7 @@ import pytest
 from local.books import Execution
 from local.errors import CommandError
 from local.page.index import Index, Row
-from local.page.reader import CHARGE_ROUNDS, QUEUE_ROUNDS, Reader
+from local.page.reader import CHARGE_ROUNDS, KNOWN_IN_A_ROW, QUEUE_ROUNDS, Reader
 from tests.unit.page.fakes import START, Events, FakeStack, charge, message
 
 
@@ -91,6 +91,27 @@ def test_a_new_order_is_read_by_its_key_not_by_another_scan(bench: Bench) -> Non
     assert bench.row(key).verdict.word == "Charged once"
     assert bench.row(key).told_by.steps is not None  # type: ignore[union-attr]
     assert bench.stack.asked["records"] == 0
+
+
+def test_a_run_that_shows_up_below_known_ones_is_found(bench: Bench) -> None:
+    bench.reader.refresh()
+
+    key = bench.stack.settle(-1)
+    bench.reader.refresh()
+
+    assert bench.row(key).runs
+
+
+def test_a_quiet_listing_ends_early() -> None:
+    bench = Bench(orders=3 * KNOWN_IN_A_ROW)
+    bench.reader.refresh()
+    listed = []
+    every = list(bench.stack.executions())
+    bench.stack.executions = lambda: (listed.append(one) or one for one in every)  # type: ignore[method-assign,func-returns-value]
+
+    bench.reader.refresh()
+
+    assert len(listed) == KNOWN_IN_A_ROW
 
 
 def test_a_running_order_is_followed_until_it_ends(bench: Bench) -> None:
