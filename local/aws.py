@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local import deploy as deployment
 from local.definition import load_template
 from local.errors import CommandError
 from local.paths import PROJECT
@@ -92,27 +94,37 @@ def deploy(name: str, changed: dict[str, str], *, confirm: bool = True) -> Stack
     asked = [] if confirm else ["--no-confirm-changeset"]
     if confirm and not is_deployed(wanted):
         asked = ["--guided"]
-    # In quotes, as sam wants a value with a space in it, such as a schedule.
-    overrides = [f'{key}="{value}"' for key, value in wanted.parameters.items()]
-    given = ["--parameter-overrides", *overrides] if overrides else []
-    _sam("build", "--cached", "--parallel", *given)
-    _sam("deploy", "--config-env", name, *given, *asked)
+    with step("Build the functions (sam build)"):
+        built = deployment.build(wanted.parameters)
+    try:
+        _sam_deploy(built, wanted, asked)
+    finally:
+        shutil.rmtree(built)
     # Guided, sam may have been told another name or region.
     settled = environment(name)
     with step("Read the outputs"):
         return load_aws(settled.stack_name, settled.region)
 
 
-def _sam(*arguments: str) -> None:
-    """Run sam on this terminal, so that it can ask and show. Raises CommandError."""
+def _sam_deploy(built: Path, wanted: Environment, asked: list[str]) -> None:
+    """Run sam deploy on this terminal, so that it can ask and show. Raises CommandError."""
+    # In quotes, as sam wants a value with a space in it, such as a schedule.
+    overrides = [f'{key}="{value}"' for key, value in wanted.parameters.items()]
     result = subprocess.run(
-        [tool("sam"), *arguments],
+        [
+            *(tool("sam"), "deploy"),
+            *("--template-file", str(built / "template.yaml")),
+            *("--config-file", str(SAMCONFIG)),
+            *("--config-env", wanted.name),
+            *(["--parameter-overrides", *overrides] if overrides else []),
+            *asked,
+        ],
         cwd=PROJECT,
         env=os.environ | {"SAM_CLI_TELEMETRY": "0"},
         check=False,
     )
     if result.returncode != 0:
-        raise CommandError(f"sam {arguments[0]} failed with exit status {result.returncode}.")
+        raise CommandError(f"sam deploy ended with exit status {result.returncode}.")
 
 
 def links(stack: Stack) -> list[dict[str, str]]:

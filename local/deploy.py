@@ -51,9 +51,11 @@ def build(parameters: dict[str, str]) -> Path:
     return _build(LOCAL_STACK, TEMPLATE, parameters)
 
 
-def deploy(built: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
-    """Deploy what `build` made to the emulator at `endpoint`."""
-    return _deploy(LOCAL_STACK, built, endpoint, parameters)
+def deploy(
+    built: Path, endpoint: str, parameters: dict[str, str], name: str = LOCAL_STACK
+) -> Stack:
+    """Deploy what `build` made to the emulator at `endpoint`, as the stack `name`."""
+    return _deploy(name, built, endpoint, parameters)
 
 
 def deploy_beside(running: Stack, template: Path, name: str, parameters: dict[str, str]) -> Stack:

@@ -1,0 +1,1 @@
+"""What a team would check before it trusts the stack with money."""
