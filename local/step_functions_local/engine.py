@@ -108,10 +108,11 @@ class Engine:
             if self._known.get(arn) == machine:
                 return
             what = {"definition": machine.definition, "roleArn": machine.role_arn}
+            # In this order: CreateStateMachine may answer for one that is there, and leave it.
             try:
-                self.call("CreateStateMachine", {"name": machine.name, **what})
-            except ClientError as error:
-                if code(error) != "StateMachineAlreadyExists":
-                    raise
                 self.call("UpdateStateMachine", {"stateMachineArn": arn, **what})
+            except ClientError as error:
+                if code(error) != "StateMachineDoesNotExist":
+                    raise
+                self.call("CreateStateMachine", {"name": machine.name, **what})
             self._known[arn] = machine

@@ -10,6 +10,7 @@ import datetime
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -40,9 +41,8 @@ def install(endpoint: str, region: str, own_url: str, seen_as: str | None) -> No
     To be called before the mends, so that they check names and inputs as they always do.
     """
     stepfunctions = upstream.module("services.stepfunctions")
-    forwarding = Forwarding(
-        stepfunctions, endpoint, region, lambda text: text.replace(own_url, seen_as or own_url)
-    )
+    machines = Machines(stepfunctions, own_url, seen_as or own_url)
+    forwarding = Forwarding(stepfunctions, Engine(endpoint, region, machines.find))
     # Off the event loop: Step Functions Local may call back before it answers.
     stepfunctions._OFF_LOOP_ACTIONS |= _ACTIONS
     upstream.wrap(stepfunctions, "_start_execution", forwarding.start)
@@ -54,19 +54,30 @@ def install(endpoint: str, region: str, own_url: str, seen_as: str | None) -> No
     upstream.wrap(eventbridge, "_dispatch_to_stepfunctions", forwarding.dispatch)
 
 
+@dataclass(frozen=True)
+class Machines:
+    """The emulator's state machines as Step Functions Local needs them."""
+
+    stepfunctions: Any
+    own_url: str
+    seen_as: str
+
+    def find(self, arn: str) -> Machine:
+        """Raises LookupError when there is none."""
+        found = self.stepfunctions._state_machines.get(arn)
+        if found is None:
+            raise LookupError(arn)
+        definition = found["definition"].replace(self.own_url, self.seen_as)
+        return Machine(found["name"], definition, found["roleArn"])
+
+
 class Forwarding:
-    """What takes the place of MiniStack's own functions, each called with the original first.
+    """What takes the place of MiniStack's own functions, each called with the original first."""
 
-    `translate` makes a definition fit for Step Functions Local.
-    """
-
-    def __init__(
-        self, stepfunctions: Any, endpoint: str, region: str, translate: Callable[[str], str]
-    ) -> None:
+    def __init__(self, stepfunctions: Any, engine: Engine) -> None:
         self._emulator = stepfunctions
-        self._translate = translate
-        self._engine = Engine(endpoint, region, self._machine)
-        self._runs = Runs(self._engine, self._announce)
+        self._engine = engine
+        self._runs = Runs(engine, self._announce)
 
     def start(self, original: Any, data: Json) -> Any:
         """StartExecution."""
@@ -125,12 +136,6 @@ class Forwarding:
             original(arn, payload)
         else:
             self._runs.deliver(Run(machine, execution_name("event", _identity(payload)), payload))
-
-    def _machine(self, arn: str) -> Machine:
-        found = self._emulator._state_machines.get(arn)
-        if found is None:
-            raise LookupError(arn)
-        return Machine(found["name"], self._translate(found["definition"]), found["roleArn"])
 
     def _announce(self, description: Json) -> None:
         times = {key: _iso(description.get(key)) for key in ("startDate", "stopDate")}

@@ -143,6 +143,7 @@ class Container:
             )
             if pulled.returncode != 0:
                 raise CommandError(f"docker pull {IMAGE} failed: {pulled.stderr.strip()}")
+        state_folder().mkdir(parents=True, exist_ok=True)
         (state_folder() / _CONTAINER_FILE).write_text(self.name)
 
 

@@ -258,6 +258,16 @@ def in_its_hands(flags: argparse.Namespace) -> Any:
     def start(self: Any) -> None:
         threading.Thread(target=self._execution_logic, daemon=True).start()
 
+    environment = importlib.import_module(
+        "moto.stepfunctions.parser.asl.eval.environment"
+    ).Environment
+    set_error = environment.set_error
+
+    def keep_stopped(self: Any, error: Any) -> None:
+        """Moto turns a stopped run into a failed one when its task in flight fails."""
+        if self.is_running():
+            set_error(self, error)
+
     stack = contextlib.ExitStack()
     stack.enter_context(
         engine.in_our_hands(
@@ -270,6 +280,7 @@ def in_its_hands(flags: argparse.Namespace) -> Any:
     task = lambda_task.StateTaskServiceLambda
     stack.enter_context(patch.object(task, "_eval_service_task", invoke))
     stack.enter_context(patch.object(worker.ExecutionWorker, "start", start))
+    stack.enter_context(patch.object(environment, "set_error", keep_stopped))
     return stack
 
 
