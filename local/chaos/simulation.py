@@ -9,7 +9,6 @@ one story. Time is simulated: retry waits, visibility time-outs and key retentio
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import io
 import json
@@ -23,7 +22,6 @@ from typing import Any, Self
 from unittest.mock import patch
 
 import backstop.handler
-import reconciler.auditing
 import time_machine
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
@@ -49,7 +47,8 @@ from local.chaos.invariants import (
     judge,
     judge_write,
 )
-from local.chaos.stage import Actor, Stage
+from local.chaos.moto_inline import PARSER, in_this_thread
+from local.chaos.stage import Stage
 from local.errors import CommandError
 from local.inprocess import Call, InProcess, InProcessProvider, TaskFailure
 from local.inprocess.provider import API_KEY, URL, ProviderPool
@@ -139,35 +138,6 @@ class Outcome:
     @property
     def violations(self) -> list[str]:
         return self.verdict.violations
-
-
-class _InlineThread:
-    """A thread that does its work when it is started: moto must not leave the stage's thread."""
-
-    def __init__(self, target: Callable[..., Any], args: Sequence[Any] = (), **_: Any) -> None:
-        self.start = lambda: target(*args)
-
-    def join(self, timeout: float | None = None) -> None:
-        """It has ended."""
-
-    def is_alive(self) -> bool:
-        return False
-
-
-class _InlinePool:
-    """A thread pool for one thread: the work of `map` is done one after the other."""
-
-    def __init__(self, *_: Any) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def map(self, function: Callable[..., Any], *items: Any) -> Iterator[Any]:
-        return map(function, *items)
 
 
 class _SteppedStore(SqliteStore):
@@ -639,14 +609,10 @@ class Simulation:
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Everything that would use a thread or wait for real comes onto the stage."""
-        moto = "moto.stepfunctions.parser"
-        program = importlib.import_module(f"{moto}.asl.component.program.program")
-        state = importlib.import_module(f"{moto}.asl.component.state.exec.execute_state")
-        worker = importlib.import_module(f"{moto}.backend.execution_worker").ExecutionWorker
-        retries = importlib.import_module(f"{moto}.asl.component.common.retry.retrier_decl")
+        """Everything that would wait for real, or beside the others, comes onto the stage."""
+        worker = importlib.import_module(f"{PARSER}.backend.execution_worker").ExecutionWorker
+        retries = importlib.import_module(f"{PARSER}.asl.component.common.retry.retrier_decl")
         endpoint = importlib.import_module("botocore.endpoint")
-        paths = importlib.import_module(f"{moto}.asl.utils.json_path")
         queues = importlib.import_module("moto.sqs.models").SQSBackend
 
         def sleep(seconds: float) -> None:
@@ -666,22 +632,16 @@ class Simulation:
             self._stage.enter(_name(arn), lambda: self._execute(arn, worker))
 
         replaced: list[tuple[Any, str, Any]] = [
-            (program, "threading", SimpleNamespace(Thread=_InlineThread)),
-            (state, "Thread", _InlineThread),
             (worker, "start", start),
             (retries, "time", SimpleNamespace(sleep=sleep)),
             (endpoint, "time", SimpleNamespace(sleep=sleep, time=time.time)),
-            # Moto parses each path anew whenever it is used: a fifth of all the time.
-            (paths, "parse", functools.cache(paths.parse)),
             (queues, "change_message_visibility", _change_visibility),
-            (replaying, "ThreadPoolExecutor", _InlinePool),
-            (reconciler.auditing, "ThreadPoolExecutor", _InlinePool),
             (local_orders, "wait_for", wait_for),
             (backstop.handler, "_client", self._client_of("backstop")),
             (backstop.handler, "_queue_url", lambda: self._pipeline.stack.failure_queue_url),
             (backstop.handler, "logger", _Silent()),
         ]
-        with contextlib.ExitStack() as stack:
+        with in_this_thread(), contextlib.ExitStack() as stack:
             for owner, name, value in replaced:
                 stack.enter_context(patch.object(owner, name, value))
             yield
