@@ -205,7 +205,7 @@ def svg(
         )
     idle = "idle" if marks else ""
     parts += [_box(box, marks.get(box.name, idle)) for box in drawing.boxes]
-    parts.append(_start(drawing))
+    parts.append(_start(drawing, "taken" if marks else "next"))
     return "\n".join(parts)
 
 
@@ -250,13 +250,13 @@ def _box(box: Box, mark: str) -> str:
     )
 
 
-def _start(drawing: Drawing) -> str:
+def _start(drawing: Drawing, head: str) -> str:
     first = drawing.boxes[0]
     top = first.y - BOX[1] / 2
     return (
         f'<circle class="start" cx="{_n(first.x)}" cy="{_n(top - 26)}" r="6"/>'
         f'<path class="line next first" d="M{_n(first.x)} {_n(top - 20)}V{_n(top)}" '
-        f'marker-end="url(#head-next)"/>'
+        f'marker-end="url(#head-{head})"/>'
     )
 
 

@@ -199,11 +199,11 @@ class CountingHouse:
         pages = max(1, -(-len(charges) // CHARGES_ON_A_PAGE))
         number = min(_page_number(request.query_params.get("page")), pages)
         visible = charges[(number - 1) * CHARGES_ON_A_PAGE : number * CHARGES_ON_A_PAGE]
-        if self.reader.look_at_requests(str(charge["reference"]) for charge in visible):
-            self.watch.poke()
-        armed, problem = await run_in_threadpool(self._armed)
+        self.reader.look_at_requests(str(charge["reference"]) for charge in visible)
+        self.reader.look_at_faults()
+        self.watch.poke()
         key = request.query_params.get("key", "").strip()
-        requests, key_problem = await run_in_threadpool(self._requests, key)
+        requests, problem = await run_in_threadpool(self._requests, key)
         return self._answer(
             request,
             "provider.html",
@@ -215,7 +215,7 @@ class CountingHouse:
                     charge | {"requests": self.index.request_counts(str(charge["reference"]))}
                     for charge in visible
                 ],
-                "faults": armed,
+                "faults": list(self.index.faults),
                 "idempotency_key": key or None,
                 "requests": requests,
             },
@@ -225,8 +225,9 @@ class CountingHouse:
             number=number,
             pages=pages,
             text=text,
-            armed=armed,
-            problem=problem or key_problem,
+            armed=self.index.faults,
+            why_no_faults=self.index.why_no_faults,
+            problem=problem,
             key=key,
             requests=requests,
             counts_of=self.index.request_counts,
@@ -267,19 +268,20 @@ class CountingHouse:
     async def bench(self, request: Request) -> Response:
         """The buttons, and what they did."""
         self.watch.glance()
-        armed, problem = await run_in_threadpool(self._armed)
+        self.reader.look_at_faults()
+        self.watch.poke()
         running = [run for run in self.index.runs() if run.running]
         return self._answer(
             request,
             "bench.html",
             {
                 "jobs": [job.document() for job in self.jobs.latest],
-                "faults": armed,
+                "faults": list(self.index.faults),
                 "running": [run.arn for run in running],
             },
             jobs=list(self.jobs.latest),
-            armed=armed,
-            problem=problem,
+            armed=self.index.faults,
+            why_no_faults=self.index.why_no_faults,
             running=running,
             fault_names=faults.NAMES,
             payment_methods=PAYMENT_METHODS,
@@ -295,12 +297,6 @@ class CountingHouse:
                     yield f"data: {told}\n\n"
 
         return StreamingResponse(stream(), media_type="text/event-stream")
-
-    def _armed(self) -> tuple[list[Json], str | None]:
-        try:
-            return self._source.faults(), None
-        except UNREACHABLE as error:
-            return [], str(error)
 
     def _requests(self, key: str) -> tuple[list[Json], str | None]:
         try:

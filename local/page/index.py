@@ -129,6 +129,8 @@ class Index:
 
     def __init__(self) -> None:
         self.version = 0
+        self.faults: tuple[Json, ...] = ()  # those that are armed
+        self.why_no_faults: str | None = None  # where none can be armed
         self._lock = threading.RLock()
         self._books: dict[str, _Books] = {}
         self._newest_first: list[Row] | None = None
@@ -215,6 +217,14 @@ class Index:
         with self._lock:
             if self._requests.get(key) != requests:
                 self._requests[key] = requests
+                self.version += 1
+
+    def put_faults(self, faults: Iterable[Json], why_none: str | None) -> None:
+        """The faults that are armed, or why this stack takes none."""
+        with self._lock:
+            fresh = tuple(faults)
+            if (self.faults, self.why_no_faults) != (fresh, why_none):
+                self.faults, self.why_no_faults = fresh, why_none
                 self.version += 1
 
     def put_messages(self, messages: Iterable[Json]) -> None:

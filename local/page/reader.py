@@ -61,6 +61,8 @@ class _Round:
     read_as: dict[str, str] = field(default_factory=dict)
     messages: list[Json] | None = None
     requests: dict[str, list[Json]] = field(default_factory=dict)
+    faults: list[Json] | None = None
+    why_no_faults: str | None = None
 
 
 class Reader:
@@ -86,6 +88,7 @@ class Reader:
         self._wanted: dict[str, None] = {}
         self._wanted_keys: set[str] = set()
         self._wanted_requests: dict[str, Row] = {}
+        self._faults_wanted = False
         self._requests_read: dict[str, Row] = {}  # what was known of the order then
         self._read_as: dict[str, str] = {}  # arn -> its status when its history was read
         self._undescribed: dict[str, None] = {}
@@ -117,6 +120,10 @@ class Reader:
                 if row is not None and self._requests_read.get(key) is not row:
                     self._wanted_requests[key] = row
             return len(self._wanted_requests) > before
+
+    def look_at_faults(self) -> None:
+        """See to it that the armed faults are known."""
+        self._faults_wanted = True
 
     def look_again(self, keys: Iterable[str]) -> None:
         """Read these orders afresh in the next round, whatever happened to them."""
@@ -189,6 +196,7 @@ class Reader:
             self._read_charges(found, moved=moved or due)
             self._read_queue(found, moved=moved or due)
             self._read_requests(pool, found)
+            self._read_faults(found)
         self._apply(found)
         return reread_at
 
@@ -313,6 +321,16 @@ class Reader:
         self._requests_read |= wanted
         found.requests = dict(zip(wanted, answers, strict=False))
 
+    def _read_faults(self, found: _Round) -> None:
+        if not self._faults_wanted:
+            return
+        self._faults_wanted = False
+        try:
+            found.faults = self._source.faults()
+        except CommandError as error:
+            # Deployed without fault injection, as in production.
+            found.faults, found.why_no_faults = [], str(error)
+
     def _read_queue(self, found: _Round, *, moved: bool) -> None:
         depth = self._source.queue_depth()
         if not (moved or depth != len(self._known_messages) or self._round % QUEUE_ROUNDS == 0):
@@ -343,5 +361,7 @@ class Reader:
                 self._charges_complete = True
             for key, requests in found.requests.items():
                 self.index.put_requests(key, requests)
+            if found.faults is not None:
+                self.index.put_faults(found.faults, found.why_no_faults)
             if found.messages is not None:
                 self.index.put_messages(found.messages)

@@ -197,9 +197,9 @@ def test_a_dead_provider_leaves_it_open_and_a_replay_settles_it(
     listed = page.context.new_page()
     listed.goto("/")
     expect(listed.locator("tr", has_text=key).locator("svg.beads")).to_be_visible()
-    picture(listed, "page-orders")
+    picture(listed, "page-orders", height=800)
     listed.emulate_media(color_scheme="dark")
-    picture(listed, "page-orders-dark")
+    picture(listed, "page-orders-dark", height=800)
     expect(page.get_by_role("heading", name="In the failure queue")).to_be_visible()
     expect(page.locator(".ledgers")).to_contain_text("No charge with this reference.")
 
@@ -212,7 +212,7 @@ def test_a_dead_provider_leaves_it_open_and_a_replay_settles_it(
     expect(verdict(page)).to_have_text("Charged once", timeout=PATIENCE_MS)
     expect(page.get_by_role("heading", name="In the failure queue")).to_have_count(0)
     expect(page.locator(".machine .state.visited", has_text="TakeOver")).to_be_visible()
-    picture(page, "page-order", height=1560)
+    picture(page, "page-order", height=1740)
     assert len(charges_of(page, stack)) == 1
 
 

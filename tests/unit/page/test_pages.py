@@ -34,6 +34,8 @@ def settle_hostile(house: House) -> str:
     house.stack.books[-1]["metadata"] = {"object_key": HOSTILE}
     run = house.stack.run_of(key)
     house.stack.runs[run].events[:] = Events().task("Charge", HOSTILE).list
+    house.app.reader.look_at_faults()
+    house.app.reader.look_at_requests([key])
     house.app.reader.refresh()
     house.app.index.put_findings([{"kind": HOSTILE, "idempotency_key": key, "detail": HOSTILE}])
     return key

@@ -264,6 +264,30 @@ def test_what_the_provider_saw_is_read_once_for_a_charge(bench: Bench) -> None:
     assert not bench.reader.look_at_requests([key])
 
 
+def test_armed_faults_are_read_when_somebody_looks_at_them(bench: Bench) -> None:
+    bench.stack.armed = [{"name": "provider.slow", "for": None, "remaining": 2}]
+    bench.reader.refresh()
+    assert bench.reader.index.faults == ()
+
+    bench.reader.look_at_faults()
+    assert bench.reader.refresh()
+
+    assert bench.reader.index.faults == tuple(bench.stack.armed)
+
+
+def test_a_stack_that_takes_no_faults_says_why_and_is_no_trouble(bench: Bench) -> None:
+    def refuse() -> list[dict[str, object]]:
+        raise CommandError("deployed without faults")
+
+    bench.stack.faults = refuse  # type: ignore[method-assign]
+    bench.reader.look_at_faults()
+
+    bench.reader.refresh()
+
+    assert bench.reader.problem is None
+    assert bench.reader.index.why_no_faults == "deployed without faults"
+
+
 def test_after_a_reset_earlier_executions_do_not_come_back(bench: Bench) -> None:
     bench.reader.refresh()
     bench.stack.ledger.clear()
