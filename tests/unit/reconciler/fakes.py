@@ -48,6 +48,7 @@ class World:
     founded: datetime = NOW - timedelta(days=365)
     now: datetime = NOW
     pages: int = 0
+    asked: list[str] = field(default_factory=list)
     looked_at: Callable[[str], None] = lambda _: None
 
     # ---- making entries
@@ -161,12 +162,14 @@ class World:
         return self._page([item for item in self.charges_ if item.created >= since], cursor)
 
     def find(self, reference: str) -> list[Charge]:
+        self.asked.append(reference)
         self._check(reference)
         return [item for item in self.charges_ if item.reference == reference]
 
     # ---- executions
 
     def run(self, arn: str) -> Run:
+        self.asked.append(arn)
         return self.runs.get(arn, Run("GONE", None))
 
     def start(self, name: str, execution_input: dict[str, Any]) -> str:

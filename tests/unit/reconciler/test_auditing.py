@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from reconciler import auditing
 from reconciler.auditing import Audit, Progress, pass_name, repair_name, report
 from reconciler.books import Money, Place, Run
+from reconciler.judging import Case, Rules, judge
 
 from tests.unit.reconciler.fakes import GRACE, HORIZON, HOUR, NOW, World, kinds
 
@@ -142,6 +143,11 @@ def charge_differs_from_the_order_file(world: World) -> Place:
     return charged_without_a_record(world)
 
 
+def charge_without_metadata_differs_from_the_order_file(world: World) -> Place:
+    world.ordered_ = Money(500, "EUR")
+    return charged_without_record_or_metadata(world)
+
+
 def overwritten_while_open(world: World) -> Place:
     place = stuck(world)
     world.settle("bad.json", version_id="v2")
@@ -179,6 +185,7 @@ CASES: list[tuple[Break, str, bool]] = [
     (amount_differs, "amount_mismatch", False),
     (currency_differs, "amount_mismatch", False),
     (charge_differs_from_the_order_file, "amount_mismatch", False),
+    (charge_without_metadata_differs_from_the_order_file, "amount_mismatch", False),
     (overwritten_while_open, "superseded", False),
     (deleted_before_it_was_delivered, "superseded", False),
     (gone_while_open, "superseded", False),
@@ -261,6 +268,25 @@ def test_two_versions_under_one_order_id_are_both_named(world: World) -> None:
     assert "orders/second.json" in progress.findings[0]["detail"]
 
 
+def test_of_two_charges_the_recorded_one_is_kept(world: World) -> None:
+    place = world.land("bad.json")
+    world.charge(place, id="ch_first")
+    world.charge(place, id="ch_recorded")
+    world.record(place, charge_id="ch_recorded")
+
+    (finding,) = world.reconcile().findings
+
+    assert "Refund ch_first (1999 EUR in minor units); ch_recorded is the one" in finding["detail"]
+
+
+def test_a_record_that_vanished_from_an_old_order_does_not_make_it_missing(world: World) -> None:
+    place = world.land("old.json", age=HORIZON + HOUR)
+    version = world.version(place)
+    case = Case(key=place.idempotency_key, place=place, version=version, record=None, charges=[])
+
+    assert judge(case, Rules(grace=GRACE, horizon=NOW - HORIZON), NOW) == []
+
+
 def test_a_version_without_a_charge_does_not_share_its_order_id(world: World) -> None:
     world.record(world.settle("first.json"), order_id="A-1")
     world.record(world.land("second.json"), order_id="A-1")
@@ -296,7 +322,18 @@ def test_an_order_id_that_was_charged_twice_long_ago_is_not_reported_for_ever(
 def test_a_young_order_is_on_its_way(world: World) -> None:
     world.land("new.json", age=GRACE - timedelta(seconds=1))
 
-    assert world.reconcile().findings == []
+    progress = world.reconcile()
+
+    assert progress.findings == []
+    assert (progress.orders_in, progress.records_out) == (5, 5)
+
+
+def test_a_young_order_whose_charge_is_there_and_whose_record_is_not_is_on_its_way(
+    world: World,
+) -> None:
+    world.charge(world.land("new.json", age=GRACE - timedelta(seconds=1)))
+
+    assert world.reconcile(repair=True).findings == []
 
 
 def test_an_open_record_within_the_grace_time_is_left_alone(world: World) -> None:
@@ -304,6 +341,7 @@ def test_an_open_record_within_the_grace_time_is_left_alone(world: World) -> Non
     world.open_record(place, open_since=(NOW - timedelta(minutes=1)).isoformat())
 
     assert world.reconcile().findings == []
+    assert world.asked == []
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "PENDING_REDRIVE"])
@@ -316,6 +354,7 @@ def test_an_order_whose_owner_lives_is_left_alone(world: World, status: str) -> 
 
     assert progress.findings == []
     assert world.started == {}
+    assert world.asked == ["arn:owner"]
 
 
 def test_a_candidate_that_settles_while_it_is_looked_at_is_no_finding(world: World) -> None:
@@ -362,6 +401,26 @@ def test_charges_of_others_at_the_same_provider_are_counted(world: World) -> Non
 
     assert progress.findings == []
     assert progress.foreign_charges == 3
+
+
+def test_books_that_agree_are_compared_without_a_look_up(world: World) -> None:
+    world.reconcile()
+
+    assert world.asked == []
+
+
+@pytest.mark.parametrize(
+    "settled_at", [NOW - HORIZON - HOUR, NOW - timedelta(minutes=1)], ids=["old", "just now"]
+)
+def test_what_settled_before_the_horizon_or_just_now_is_not_tallied(
+    world: World, settled_at: datetime
+) -> None:
+    place = world.land("odd.json")
+    world.record(place, settled_at=settled_at.isoformat())
+
+    world.reconcile()
+
+    assert world.asked == []
 
 
 # ---------------------------------------------------------------- the horizon

@@ -225,6 +225,14 @@ class Throttled:
         }
 
 
+def test_a_key_that_is_asked_for_twice_is_sent_once() -> None:
+    table = Throttled(0)
+
+    DynamoLedger(table, TABLE).records(["k", "k"])
+
+    assert table.asked == [1]
+
+
 def test_unprocessed_keys_are_asked_for_again_after_growing_waits() -> None:
     throttled, waits = Throttled(3), list[float]()
 
