@@ -11,7 +11,7 @@ DEFINITION = {
     "States": {"Charge": {"Type": "Task"}, "End": {"Type": "Succeed"}},
 }
 THROW = {"Throw": {"Error": "ProviderUnavailable", "Cause": "503"}}
-RETURN = {"Return": {"Payload": {}}}
+RETURN: dict[str, Any] = {"Return": {"Payload": {}}}
 
 
 class RetryingClient:
