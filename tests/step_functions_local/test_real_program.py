@@ -28,6 +28,5 @@ def stack(machine: Machine) -> Stack:
     return machine.up()
 
 
-@pytest.mark.usefixtures("stack")
 class TestTheRealProgram(TheStack):
     pass

@@ -38,7 +38,6 @@ def stack(machine: Machine) -> Stack:
     return machine.up()
 
 
-@pytest.mark.usefixtures("stack")
 class TestTheStandIn(TheStack):
     def test_a_dead_provider_leaves_the_order_queued_and_a_replay_settles_it(
         self, stack: Stack
