@@ -98,8 +98,8 @@ class Case:
     """What the books say about one idempotency key, read one after the other a moment ago.
 
     `place` is known when a book names the object version, `version` when S3 still has it. `run`
-    is the record's owner while the record is in progress. `ordered` is read from the order file
-    where no record holds an amount.
+    is the owner of a record in progress, and has ended: while it runs there is no case. `ordered`
+    is read from the order file where no record holds an amount.
     """
 
     key: str
@@ -123,8 +123,6 @@ def judge(case: Case, rules: Rules, now: datetime) -> list[Finding]:
     """The findings for one order: none, one, or several that are independent of each other."""
     if case.status in SETTLED:
         return _settled(case)
-    if case.run is not None and case.run.is_running:
-        return []
     since = _since(case)
     if since is None or since > now - rules.grace:
         return []
