@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from local.bench import reconcile
+from local.bench import coldstart, cost, reconcile
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure: each figure comes with the cores and versions it is from."
 )
 app.command(name="reconcile")(reconcile.command)
+app.command(name="coldstart")(coldstart.command)
+app.command(name="cost")(cost.command)
