@@ -393,7 +393,7 @@ def page(
 
 @app.command(name="picture")
 def picture_(as_json: AsJson = False) -> None:
-    """Draw the state machine again, for the README."""
+    """Draw the state machine again, for the docs."""
     changed = picture.write()
     if as_json:
         document({"file": str(picture.PICTURE), "changed": changed})
@@ -430,7 +430,7 @@ def limits(as_json: AsJson = False) -> None:
 @app.command()
 def lab(
     write_docs: Annotated[
-        bool, typer.Option("--write-docs", help="Put the tables into docs/lab.md.")
+        bool, typer.Option("--write-docs", help="Put the tables into docs/lab.md and README.md.")
     ] = False,
     delete: Annotated[
         bool, typer.Option("--delete", help="With --stack: delete that stack instead.")
@@ -458,4 +458,5 @@ def lab(
     rows = run.on_aws(on_aws) if on_aws else run.locally()
     if write_docs:
         docs.write(docs.measured_blocks(rows) | docs.played_blocks(tallies.sim()))
+        docs.write(docs.readme_blocks(rows), docs.README)
     document({"rows": [row.document() for row in rows]}) if as_json else lab_show.lab(rows)

@@ -1,7 +1,7 @@
 """The picture of the state machine, drawn from its definition.
 
 Boxes stand where `PLACES` puts them; names, kinds and arrows are read from the definition, and
-the arrows find their own way. `python -m local picture` writes it for the README; the page draws
+the arrows find their own way. `python -m local picture` writes it for the docs; the page draws
 the path of an order on it.
 """
 

@@ -1,4 +1,4 @@
-"""The generated parts of `docs/lab.md`: what was measured, and examples of what is left behind."""
+"""The generated parts of `docs/lab.md` and `README.md`: what was measured, what is left behind."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from local.lab.scenarios import AFTER_ONCE, CHARGE_ONCE, PROVIDER_DEAD
 from local.paths import PROJECT
 
 PAGE = PROJECT / "docs" / "lab.md"
+README = PROJECT / "README.md"
 
 
 def measured_blocks(rows: Sequence[Row]) -> dict[str, str]:
@@ -31,6 +32,11 @@ def measured_blocks(rows: Sequence[Row]) -> dict[str, str]:
         "measured": f"{show.markdown_grid(rows)}\n{machine}",
         "cells": show.markdown_cells(rows),
     }
+
+
+def readme_blocks(rows: Sequence[Row]) -> dict[str, str]:
+    """The block of the README that argues with the rows of `lab`."""
+    return {"lab": show.markdown_argument(rows)}
 
 
 def played_blocks(rows: Sequence[Row]) -> dict[str, str]:
@@ -71,9 +77,7 @@ def read(name: str, page: Path = PAGE) -> str:
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(<!-- generated: {name} -->\n\n)(.*?)\n?(<!-- end of {name} -->)", re.DOTALL
-    )
+    return re.compile(rf"(<!-- {name}:start -->\n\n)(.*?)\n?(<!-- {name}:end -->)", re.DOTALL)
 
 
 # ---------------------------------------------------------------- what is left in the table

@@ -149,6 +149,30 @@ def markdown_grid(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def markdown_argument(rows: Sequence[Row]) -> str:
+    """Scenarios down, handlers across; what a business would regret is bold.
+
+    The key recipes of one handler share a column: where they differ, the cell names both verdicts.
+    """
+    handlers = _in_order(_without_recipe(row.handler) for row in rows)
+    heads = [f"**{name}**" if name == CHARGE_ONCE else name for name in handlers]
+    lines = [_line("one order", *heads), _line(*["---"] * (1 + len(heads)))]
+    for scenario in _in_order(row.scenario for row in rows):
+        cells: dict[str, list[str]] = {name: [] for name in handlers}
+        for row in rows:
+            if row.scenario == scenario:
+                is_bad = row.charges > 1 or row.is_silent
+                cells[_without_recipe(row.handler)].append(
+                    f"**{row.verdict}**" if is_bad else row.verdict
+                )
+        lines.append(_line(scenario, *(" or ".join(_in_order(found)) for found in cells.values())))
+    return "\n".join(lines) + "\n"
+
+
+def _without_recipe(handler: str) -> str:
+    return handler.partition("-by-")[0]
+
+
 def markdown_cells(rows: Sequence[Row]) -> str:
     """Every cell with what the books say and what that would mean, a table for each scenario."""
     notes = {scenario.name: scenario.note for scenario in SCENARIOS}

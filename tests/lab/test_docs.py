@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.lab import docs
+from local.lab import docs, show
 from local.lab.rows import Row
 from tests.lab import pinned
 
@@ -36,6 +36,24 @@ def test_the_measured_table_shows_what_is_pinned() -> None:
     }
 
 
+def test_the_readme_argues_with_the_measured_table() -> None:
+    argument = cells(docs.read("lab", docs.README))
+
+    assert argument == {
+        (scenario, handler.partition("-by-")[0]): verdict
+        for (handler, scenario), verdict in cells(docs.read("measured")).items()
+    }
+
+
+def test_the_argument_names_both_verdicts_where_the_key_recipes_differ() -> None:
+    lost = Row("claim-first-by-version", "a fault", charges=0, record="claimed", queued=0)
+    charged = Row("claim-first-by-content", "a fault", charges=1, record="claimed", queued=0)
+
+    block = show.markdown_argument([lost, charged])
+
+    assert block.splitlines()[-1] == "| a fault | **0, silently lost** or 1 |"
+
+
 def test_every_measured_cell_says_what_it_would_mean() -> None:
     block = docs.read("cells")
 
@@ -60,7 +78,7 @@ def test_a_block_that_the_page_does_not_have_is_refused_and_nothing_is_written(
     tmp_path: Path,
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text("<!-- generated: a -->\n\n<!-- end of a -->\n")
+    page.write_text("<!-- a:start -->\n\n<!-- a:end -->\n")
 
     with pytest.raises(ValueError, match="no single block named b"):
         docs.write({"a": "new\n", "b": "new\n"}, page)
@@ -70,7 +88,7 @@ def test_a_block_that_the_page_does_not_have_is_refused_and_nothing_is_written(
 
 def test_a_block_is_replaced_whatever_is_in_it(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- generated: a -->\n\nold\n\n<!-- end of a -->\nafter\n")
+    page.write_text("before\n<!-- a:start -->\n\nold\n\n<!-- a:end -->\nafter\n")
 
     docs.write({"a": "back\\1slash\n"}, page)
 
