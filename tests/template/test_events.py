@@ -153,6 +153,7 @@ def ended(stack: Stack, status: str, error: str | None = None) -> Json:
         ("ABORTED", "Operator"),
         ("FAILED", "States.Runtime"),
         ("FAILED", "States.DataLimitExceeded"),
+        ("FAILED", "States.IntrinsicFailure"),
         ("FAILED", "FailureQueueUnreachable"),
     ],
 )
