@@ -303,7 +303,8 @@ def blocks() -> dict[str, str]:
         "monthly": "\n".join(fixed) + "\n",
         "reconciler": "\n".join(passes) + "\n",
         "assumptions": "\n".join(f"- {one}" for one in ASSUMPTIONS) + "\n",
-        "sources": f"{REGION}, list prices of {AS_OF}, without free tiers: "
+        "sources": f"{REGION}, list prices as written down on {AS_OF}, without free tiers. They "
+        "were not fetched from AWS; the pages that decide are: "
         + ", ".join(f"<{source}>" for source in sources)
         + ".\n",
     }

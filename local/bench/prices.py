@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 REGION = "us-east-1"
-#: When the table was last gone through. Prices change: ask the page that is named beside each.
+#: When the table was written down, from memory of those pages and not from the price list API.
+#: Prices change: ask the page that is named beside each.
 AS_OF = "2026-11-29"
 
 _MILLION = 1_000_000
