@@ -101,7 +101,7 @@ def _carry_on(standing: stack.Stack, wait_scale: float, engine: str | None) -> s
     if _has_its_engine(standing):
         errors.print("The local stack is up already.")
         return standing
-    program = step_functions_local.find()
+    program = _look_for_step_functions_local()
     if step_functions_local.url(program) != standing.engine_url:
         raise CommandError(
             f"Step Functions Local was at {standing.engine_url} and would now be at "
@@ -115,7 +115,7 @@ def _carry_on(standing: stack.Stack, wait_scale: float, engine: str | None) -> s
 def _start(
     wait_scale: float, engine: str, emulator_flags: Sequence[str], *, shown: bool
 ) -> stack.Stack:
-    program = step_functions_local.find() if engine == step_functions_local.NAME else None
+    program = _look_for_step_functions_local() if engine == step_functions_local.NAME else None
     parameters = deploy.local_parameters()
     with ThreadPoolExecutor() as pool:
         building = pool.submit(deploy.build, parameters)
@@ -156,6 +156,13 @@ def _start(
         ):
             starting.result()
     return complete
+
+
+def _look_for_step_functions_local() -> step_functions_local.Program:
+    with step("Look for Step Functions Local"):
+        program = step_functions_local.find()
+        program.prepare()
+    return program
 
 
 def _introduce(deployed: stack.Stack) -> None:

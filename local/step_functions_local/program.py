@@ -222,11 +222,10 @@ def url(program: Program) -> str:
 
 
 def start(program: Program, emulator_url: str, wait_scale: float) -> None:
-    """Start it in the background and wait until it answers.
+    """Start it, prepared, in the background and wait until it answers.
 
-    Raises CommandError when it cannot be started, or does not answer in time.
+    Raises CommandError when it ends first, or does not answer in time.
     """
-    program.prepare()
     process = processes.start(
         NAME, program.command(emulator_url, wait_scale), processes.clean_environment()
     )

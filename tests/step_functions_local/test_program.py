@@ -192,7 +192,7 @@ def test_the_container_is_started_waited_for_and_stopped(tmp_path: Path) -> None
     environment.pop(program.JAR_VARIABLE, None)
     start = (
         f"from local.step_functions_local import program; program.PORT = {port}; "
-        f"program.start(program.find(), '{EMULATOR}', 0.02)"
+        f"found = program.find(); found.prepare(); program.start(found, '{EMULATOR}', 0.02)"
     )
 
     def run(*command: str) -> None:
