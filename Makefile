@@ -78,8 +78,11 @@ limits: $(INSTALLED) ## Play the gap between charge and commit, offline
 lab: $(INSTALLED) ## Measure the handlers against every fault, on the local stack
 	@$(LOCAL) lab $(ARGS)
 
-bench: $(INSTALLED) ## Measure: make bench ARGS="reconcile --objects 100000"
-	@$(LOCAL) bench $(ARGS)
+chaos: $(INSTALLED) ## Break everything at random, repair, compare: make chaos ARGS="--orders 200 --seed 7"
+	@$(LOCAL) chaos $(ARGS)
+
+bench: $(INSTALLED) ## Measure everything and write docs/benchmarks.md; or ARGS="reconcile --objects 100000"
+	@$(LOCAL) bench $(if $(ARGS),$(ARGS),all)
 
 # ---- the provider
 
@@ -127,4 +130,4 @@ delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucke
 	@rm -f .local/deployed-lab
 
 .PHONY: sim limits lab deploy-lab delete-lab
-.PHONY: help install lock local up down order ledger executions replay reconcile page bench test pictures lint deploy delete
+.PHONY: help install lock local up down order ledger executions replay reconcile page chaos bench test pictures lint deploy delete

@@ -7,6 +7,7 @@ document was produced, outcomes are in it; 1: the command failed; 2: wrong usage
 from __future__ import annotations
 
 import json
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -460,3 +461,44 @@ def lab(
         docs.write(docs.measured_blocks(rows) | docs.played_blocks(tallies.sim()))
         docs.write(docs.readme_blocks(rows), docs.README)
     document({"rows": [row.document() for row in rows]}) if as_json else lab_show.lab(rows)
+
+
+# ---------------------------------------------------------------- chaos
+
+
+@app.command()
+def chaos(
+    orders_: Annotated[int, typer.Option("--orders", min=1, help="How many orders.")] = 2000,
+    seed: Annotated[int | None, typer.Option(help="Default: a fresh one, which is told.")] = None,
+    in_process: Annotated[
+        bool, typer.Option("--in-process", help="Simulated schedules on moto, no stack.")
+    ] = False,
+    schedule: Annotated[
+        int | None,
+        typer.Option(help="Play one simulated schedule again, shrunk to what matters if it fails."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Break everything at random, repair, and compare the books. Takes some minutes.
+
+    Runs on a stack of its own, so that nobody else's orders are among those that suffer.
+    """
+    from local.chaos import show as chaos_show  # noqa: PLC0415
+
+    if schedule is not None:
+        from local.chaos import shrink  # noqa: PLC0415
+
+        output.print(shrink.story_of(schedule), markup=False)
+        return
+    seed = seed if seed is not None else secrets.randbelow(1_000_000)
+    errors.print(f"Seed {seed}.")
+    if in_process:
+        from local.chaos import schedules  # noqa: PLC0415
+
+        with counter("Schedules") as announce:
+            report = schedules.run(orders_, seed, announce)
+    else:
+        from local.chaos import campaign  # noqa: PLC0415
+
+        report = campaign.run(orders_, seed)
+    document(report.document()) if as_json else chaos_show.report(report)

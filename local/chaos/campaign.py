@@ -46,7 +46,9 @@ Json = dict[str, Any]
 #: Retry waits, scaled: eight retries of a charge, 337 s on average on AWS, take 3.4 s.
 WAIT_SCALE = 0.01
 #: Deliveries that are followed at the same time: two cores are busy with about as many.
-AT_ONCE = 10
+AT_ONCE = 6
+#: Processes of one function at most: each one more that must start takes time from all others.
+ENVIRONMENTS = 6
 #: How long a delivery is followed before the next one gets its place.
 PATIENCE_SECONDS = 6.0
 #: Above the longest retries of a run, with the time-outs that the provider may add.
@@ -71,7 +73,8 @@ def own_stack(proxy: Proxy) -> Iterator[Stack]:
     """A stack with fault points, in a folder of its own, gone afterwards."""
     before = os.environ.get(STATE_VARIABLE)
     os.environ[STATE_VARIABLE] = str(state_folder() / "chaos")
-    flags = ("--fault-points", "--function-endpoint", proxy.url)
+    flags = ["--fault-points", "--function-endpoint", proxy.url]
+    flags += ["--environments", str(ENVIRONMENTS)]
     try:
         stack = lifecycle.up(WAIT_SCALE, emulator_flags=flags, shown=False)
         assert stack.endpoint is not None  # noqa: S101 - a local stack has one
@@ -109,7 +112,7 @@ class Campaign:
     def run(self, trouble: Trouble) -> Report:
         """Everything from the first order to the verdict."""
         with step("Warm up"), ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda number: self._put(-1 - number), range(AT_ONCE)))
+            list(pool.map(self._put, range(min(AT_ONCE, self._count))))
             self._wait_until_quiet()
         began = time.monotonic()
         with step(f"{self._count} orders under fire (seed {self._seed})"):
@@ -161,11 +164,12 @@ class Campaign:
         """Deliveries as a heap. Repeats come soon after the first, or much later."""
         due = []
         for number in range(self._count):
-            due.append(_Delivery(number, number, first=True))
+            if number not in self._placed:  # the warm-up's are there already
+                due.append(_Delivery(number, number, first=True))
             for _ in range(self._dice.choices((0, 1, 2, 3), (4, 3, 2, 1))[0]):
                 delay = self._dice.choice((0.5, 3.0, self._dice.uniform(0, self._count)))
                 due.append(_Delivery(number + delay, number, first=False))
-            if self._dice.random() < FUNCTION_DIES:
+            if self._dice.random() < FUNCTION_DIES and number not in self._placed:
                 self._deaths[number] = self._dice.choice(
                     ("exit_before_charge", "exit_after_charge")
                 )
@@ -223,9 +227,7 @@ class Campaign:
     def _put(self, number: int) -> None:
         key = f"orders/{self._seed}/{number:06}.json"
         if number in self._deaths:
-            faults.arm(
-                self._stack, [faults.Fault(f"function.{self._deaths[number]}", 1)], key
-            )
+            faults.arm(self._stack, [faults.Fault(f"function.{self._deaths[number]}", 1)], key)
         dice = random.Random(f"{self._seed} order {number}")  # noqa: S311 - chaos, no secret
         body = order_body(dice, f"A-{self._seed}-{number}")
         placed = orders.put(self._stack, key, body)
@@ -254,9 +256,11 @@ class Campaign:
     def _wait_until_quiet(self) -> None:
         client = self._stack.client("stepfunctions")
         wait_for(
-            lambda: not client.list_executions(
-                stateMachineArn=self._stack.state_machine_arn, statusFilter="RUNNING"
-            )["executions"],
+            lambda: (
+                not client.list_executions(
+                    stateMachineArn=self._stack.state_machine_arn, statusFilter="RUNNING"
+                )["executions"]
+            ),
             QUIET_SECONDS,
         )
 
@@ -303,5 +307,4 @@ def _give_it_time(condition: Callable[[], bool]) -> None:
     """Wait for an end that need not come: what does not settle now is what replays are for."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition() and time.monotonic() < deadline:
-        time.sleep(0.15)
-
+        time.sleep(0.2)

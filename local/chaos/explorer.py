@@ -148,9 +148,7 @@ class Explorer:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         place = scripts.event["detail"]
-        self._version = Version(
-            place["bucket"]["name"], KEY, place["object"]["version-id"], BODY
-        )
+        self._version = Version(place["bucket"]["name"], KEY, place["object"]["version-id"], BODY)
         self._actor = functools.cache(Actor)
         self._next = functools.cache(self._ask_script)
         self._from_ledger = functools.cache(self._ask_ledger)
@@ -319,9 +317,7 @@ class Explorer:
         if record == world.record:
             return None
         given = json.loads(actor.given) if actor.kind == "execution" else {}
-        writer = Writer(
-            self._scripts.arn(actor.name), given.get("replay", {}).get("owner")
-        )
+        writer = Writer(self._scripts.arn(actor.name), given.get("replay", {}).get("owner"))
         return judge_write(
             writer, _plain(world.record), _plain(record), lambda arn: self._runs(world, arn)
         )
@@ -488,11 +484,15 @@ class Explorer:
                     return (wrong,)
                 world = _settled_down(world)
             if (world.record, world.charged, world.queue) == (
-                before.record, before.charged, before.queue
+                before.record,
+                before.charged,
+                before.queue,
             ):
                 break
         record = _plain(world.record)
-        books = Books([self._version], [record] if record else [], self._charges(world.charged), set())
+        books = Books(
+            [self._version], [record] if record else [], self._charges(world.charged), set()
+        )
         return tuple(judge(books).violations)
 
     def _run_out(self, world: World) -> tuple[World, str | None]:
@@ -581,9 +581,7 @@ class _provider:  # noqa: N801 - used as a function
     def __enter__(self) -> tuple[Api, SqliteStore]:
         self._store = SqliteStore(":memory:")
         numbers = iter(range(1, 100))
-        self._ids = patch.object(
-            core, "new_id", lambda prefix, _: f"{prefix}_{next(numbers):026}"
-        )
+        self._ids = patch.object(core, "new_id", lambda prefix, _: f"{prefix}_{next(numbers):026}")
         self._ids.start()
         provider = Provider(
             self._store,
@@ -600,5 +598,3 @@ class _provider:  # noqa: N801 - used as a function
 
 
 __all__ = ["BEGINNINGS", "Beginning", "Explorer", "Result", "Scripts"]
-
-

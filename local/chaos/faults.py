@@ -30,12 +30,17 @@ class Faults:
     story: list[str] = field(default_factory=list)
     _number: int = 0
 
-    def at(self, place: str, kinds: Sequence[str], who: str = "") -> str | None:
-        """The kind of fault that strikes at `place` now; None when all goes well."""
+    def at(
+        self, place: str, kinds: Sequence[str], who: str = "", *, ease: float = 1.0
+    ) -> str | None:
+        """The kind of fault that strikes at `place` now; None when all goes well.
+
+        `ease` makes faults rarer here than elsewhere: 0.2 a fifth as likely.
+        """
         if not self.active or not kinds:
             return None
         self._number += 1
-        hit, kind = self.dice.random() < self.rate, self.dice.choice(kinds)
+        hit, kind = self.dice.random() < self.rate * ease, self.dice.choice(kinds)
         if self.chosen is not None:
             kind = self.chosen.get(self._number, "")
             hit = kind in kinds

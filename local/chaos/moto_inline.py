@@ -11,6 +11,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 import reconciler.auditing
+from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
 from local import replay
 
@@ -63,3 +64,10 @@ def in_this_thread() -> Iterator[None]:
         ):
             stack.enter_context(patch.object(owner, name, value))
         yield
+
+
+def forget_executions(state_machine_arn: str) -> None:
+    """Names may be used again, and nothing piles up."""
+    region, account = state_machine_arn.split(":")[3:5]
+    backend = stepfunctions_parser_backends[account][region]
+    backend.describe_state_machine(state_machine_arn).executions.clear()

@@ -25,7 +25,6 @@ from botocore.exceptions import ClientError
 from charge.handler import Function
 from charge.order_store import S3OrderStore
 from charge.settings import Settings
-from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 from reconciler.auditing import Audit, report
 from reconciler.aws import DynamoLedger, S3Bucket, StepFunctions
 from reconciler.provider_client import ProviderClient
@@ -33,7 +32,7 @@ from reconciler.provider_client import ProviderClient
 from local import orders as local_orders
 from local import replay as replaying
 from local.chaos.faults import Died
-from local.chaos.moto_inline import in_this_thread
+from local.chaos.moto_inline import forget_executions, in_this_thread
 from local.inprocess import Call, InProcess, TaskFailure
 from local.inprocess.provider import API_KEY, URL
 from local.s3_event import object_created
@@ -111,9 +110,7 @@ class Scripts:
         function: type[Function] = Function,
         age: timedelta = timedelta(minutes=1),
     ) -> None:
-        self._pipeline = InProcess(
-            charge=self._charge, around=self._around, definition=definition
-        )
+        self._pipeline = InProcess(charge=self._charge, around=self._around, definition=definition)
         self._function_class = function
         self._age = age
         self._answers: Sequence[Answer] = ()
@@ -157,7 +154,7 @@ class Scripts:
     ) -> Question | End:
         """An execution of the definition, with the charge function in it."""
         client = self._pipeline.client("stepfunctions")
-        self._forget_executions()
+        forget_executions(self._pipeline.stack.state_machine_arn)
 
         def run() -> End:
             arn = client.start_execution(
@@ -311,10 +308,6 @@ class Scripts:
         function._store = S3OrderStore(_ScriptedClient(self, "s3"))
         return function
 
-    def _forget_executions(self) -> None:
-        """Names may be used again, and nothing piles up."""
-        _machines(self._pipeline.stack.state_machine_arn).executions.clear()
-
 
 class _ScriptedClient:
     """A boto3 client that asks; what can never change is answered at once."""
@@ -351,9 +344,3 @@ def _cached(client: Any, name: str) -> Callable[..., Any]:
         return getattr(client, name)(**parameters)
 
     return call
-
-
-def _machines(arn: str) -> Any:
-    """Moto's own object for the state machine."""
-    region, account = arn.split(":")[3:5]
-    return stepfunctions_parser_backends[account][region].describe_state_machine(arn)

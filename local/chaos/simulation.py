@@ -9,6 +9,7 @@ one story. Time is simulated: retry waits, visibility time-outs and key retentio
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -47,7 +48,7 @@ from local.chaos.invariants import (
     judge,
     judge_write,
 )
-from local.chaos.moto_inline import PARSER, in_this_thread
+from local.chaos.moto_inline import PARSER, forget_executions, in_this_thread
 from local.chaos.stage import Stage
 from local.errors import CommandError
 from local.inprocess import Call, InProcess, InProcessProvider, TaskFailure
@@ -117,7 +118,7 @@ class Plan:
             rate=dice.choice((0.03, 0.08, 0.2)),
             stops=dice.choice((0, 1, 2)),
             replays=dice.choice((0, 1, 2)),
-            reconciles=dice.choice((0, 1, 2)),
+            reconciles=dice.choice((0, 1, 2, 3)),
             outage=dice.random() < 0.15,
         )
 
@@ -154,8 +155,14 @@ class _SteppedStore(SqliteStore):
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
     def commit(
-        self, key: str, marker: Marker, answer: Answer, *, charge_id: str,
-        reference: str | None, charge: str,
+        self,
+        key: str,
+        marker: Marker,
+        answer: Answer,
+        *,
+        charge_id: str,
+        reference: str | None,
+        charge: str,
     ) -> bool:
         self.before_commit()
         return super().commit(
@@ -176,7 +183,9 @@ class Simulation:
         self._store = _SteppedStore(":memory:")
         self._provider = InProcessProvider(store=self._store)
         self._pipeline = InProcess(
-            charge=self._charge, around=self._around, provider=self._provider,
+            charge=self._charge,
+            around=self._around,
+            provider=self._provider,
             definition=definition,
         )
         self._function_class = function
@@ -263,10 +272,10 @@ class Simulation:
         for number in range(plan.replays):
             stage.enter(f"replay {number}", self._helper("replay", self._replay))
         for number in range(plan.reconciles):
-            grace = dice.choice((timedelta(0), _GRACE))
-            stage.enter(
-                f"reconcile {number}", self._helper("reconciler", lambda g=grace: self._reconcile(g))
-            )
+            # Without a grace time it meets orders that are still on their way.
+            grace = timedelta(0) if dice.random() < 0.75 else _GRACE
+            act = functools.partial(self._reconcile, grace)
+            stage.enter(f"reconcile {number}", self._helper("reconciler", act))
         if plan.outage:
             stage.enter("outage", self._fail_for_a_while)
         stage.play()
@@ -322,12 +331,11 @@ class Simulation:
         self._advance(100.0)  # SQS lets a queue be purged once a minute
         self._pipeline.client("sqs").purge_queue(QueueUrl=stack.failure_queue_url)
         self._store.forget_everything()
+        forget_executions(stack.state_machine_arn)
 
     # ---------------------------------------------------------------- who does what
 
-    def _order(
-        self, number: int, kind: str, times: int, *, wait: int = 0
-    ) -> Callable[[], None]:
+    def _order(self, number: int, kind: str, times: int, *, wait: int = 0) -> Callable[[], None]:
         def act() -> None:
             self._stage.idle(wait)
             key = f"orders/{number}.json"
@@ -338,8 +346,11 @@ class Simulation:
             version = Version(self._pipeline.stack.bucket, key, answer["VersionId"], body)
             self._versions.append(version)
             event = object_created(
-                bucket=version.bucket, key=key, version_id=version.version_id,
-                etag=answer["ETag"], size=len(body),
+                bucket=version.bucket,
+                key=key,
+                version_id=version.version_id,
+                etag=answer["ETag"],
+                size=len(body),
             )
             self._events[version.reference] = event
             for _ in range(times):
@@ -363,14 +374,22 @@ class Simulation:
 
     def _stop_somebody(self) -> None:
         """An operator, or the machine's own time-out, ends a run in the middle."""
-        self._stage.idle(self._dice.randrange(60))
+        self._stage.idle(self._dice.randrange(40))
         running = [arn for arn, worker in self._runs.items() if _is_running(worker)]
+        owners = [
+            record["owner"]
+            for record in self._records.values()
+            if record["status"] == "in_progress" and record["owner"] in running
+        ]
         if not running:
             return
-        arn = self._dice.choice(running)
+        # An owner's end is what leaves work behind.
+        arn = self._dice.choice(owners if owners and self._dice.random() < 0.7 else running)
         timed_out = self._dice.random() < 0.3
         self._faults.note("execution", "timed out" if timed_out else "stopped", _name(arn))
         _end(self._runs[arn], timed_out=timed_out)
+        if self._dice.random() < 0.5:  # the call that it was making arrives all the same, late
+            self._stage.delay(_name(arn), float(self._dice.randrange(1, 90)))
         self._stage.enter(f"backstop of {_name(arn)}", lambda: self._backstop(arn))
 
     def _fail_for_a_while(self) -> None:
@@ -388,7 +407,7 @@ class Simulation:
                 self._stage.wait(self._somebody_died, 3600)
             else:
                 self._stage.sleep(float(self._dice.randrange(2000)))
-            self._stage.idle(self._dice.randrange(20))
+            self._stage.idle(self._dice.randrange(10))
             try:
                 act()
             except (BotoCoreError, ClientError, CommandError, ProviderUnreachable, Died) as error:
@@ -450,7 +469,7 @@ class Simulation:
     def visit(self, place: str, act: Callable[[], Any]) -> Any:
         """A call to AWS by one of the functions or commands: before, the call, after."""
         self._stage.pause(place)
-        fault = self._faults.at(place, ("error", "lost", "died"))
+        fault = self._faults.at(place, ("error", "lost", "died"), ease=_ease(place))
         operation = place.rpartition(":")[2]
         if fault == "error":
             raise ClientError(
@@ -472,7 +491,7 @@ class Simulation:
         place = f"{who}:{'provider charge' if method == 'POST' else 'provider look-up'}"
         self._stage.pause(place)
         kinds = ("unreachable", "unavailable", "rate limit", "lost", "late", "died", "died after")
-        fault = "unavailable" if self._outage else self._faults.at(place, kinds)
+        fault = "unavailable" if self._outage else self._faults.at(place, kinds, ease=_ease(place))
         unheard = urllib3.exceptions.ProtocolError("injected: no answer")
         match fault:
             case "unreachable":
@@ -698,6 +717,11 @@ class _SteppedPool(ProviderPool):
         return answer
 
 
+def _ease(place: str) -> float:
+    """A helper makes so many calls that it would never come to an end among as many faults."""
+    return 1.0 if place.startswith("charge:") else 0.2
+
+
 class _Silent:
     """A logger that keeps quiet: its output would stand on a terminal, not in CloudWatch."""
 
@@ -748,4 +772,3 @@ def _end(worker: Any, *, timed_out: bool) -> None:
 
 def _name(arn: str) -> str:
     return arn.rpartition(":")[2]
-

@@ -81,6 +81,12 @@ class Stage:
         self._leave()
         actor.wakes_at, actor.waits_for = 0.0, None
 
+    def delay(self, name: str, seconds: float) -> None:
+        """Keep another actor from its next step for so long."""
+        for actor in self.actors:
+            if actor.name == name:
+                actor.wakes_at = max(actor.wakes_at, self.now() + seconds)
+
     def idle(self, steps: int) -> None:
         """Let others take some steps."""
         for _ in range(steps):

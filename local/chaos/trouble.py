@@ -78,9 +78,7 @@ class Proxy:
             *("--port", str(self.port)),
         ]
         process = processes.start("proxy", arguments, processes.clean_environment())
-        processes.wait_until(
-            lambda: processes.answers(f"{self._control}/health"), "proxy", process
-        )
+        processes.wait_until(lambda: processes.answers(f"{self._control}/health"), "proxy", process)
 
     def begin(self) -> None:
         """From here on calls fail."""

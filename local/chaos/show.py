@@ -1,0 +1,33 @@
+"""A campaign's report for a person at a terminal."""
+
+from __future__ import annotations
+
+from local.chaos.report import Report
+from local.progress import output
+from local.show import BAD, GOOD, plain, table
+
+
+def report(found: Report) -> None:
+    """What was broken, and what that did."""
+    table(
+        [
+            {"boundary": boundary, "faults": sum(kinds.values()), "kinds": ", ".join(kinds)}
+            for boundary, kinds in found.by_boundary.items()
+        ],
+        empty="No fault was injected.",
+    )
+    document = found.document()
+    output.print(
+        f"{document['orders']} orders in {document['deliveries']} deliveries, "
+        f"{document['faults_injected']} faults at {document['boundaries']} boundaries, "
+        f"{document['seconds']} s, seed {found.seed}"
+    )
+    verdict = found.verdict
+    output.print(
+        f"{verdict.settled} settled, {verdict.open_and_reported} open and reported, "
+        f"{verdict.lost} lost, {verdict.double_charges} charged twice"
+    )
+    for violation in verdict.violations:
+        output.print(f"[{BAD}]broken[/] {plain(violation)}")
+    if not verdict.violations:
+        output.print(f"[{GOOD}]Every promise was kept.[/]")
