@@ -53,9 +53,10 @@ class Machine:
 
     def engine(self) -> psutil.Process | None:
         """The process of Step Functions Local."""
+        jar = str(Path(self.environment[JAR_VARIABLE]).expanduser().resolve())
         for process in self.processes():
             command = process.cmdline()
-            if "-jar" in command and str(self.environment[JAR_VARIABLE]) in command:
+            if "-jar" in command and jar in command:
                 return process
         return None
 
