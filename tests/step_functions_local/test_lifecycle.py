@@ -23,14 +23,14 @@ class Refusing(Stack):
 
     def client(self, service: str) -> Any:
         def refuse(**_: str) -> None:
-            error = {"Code": "InvalidDefinition", "Message": "SCHEMA_VALIDATION_FAILED"}
+            error: Any = {"Code": "InvalidDefinition", "Message": "SCHEMA_VALIDATION_FAILED"}
             raise ClientError({"Error": error}, "ListExecutions")
 
         return SimpleNamespace(list_executions=refuse)
 
 
 def test_a_stack_keeps_the_engine_that_it_was_started_with() -> None:
-    with pytest.raises(CommandError, match="up with the engine ministack: .* `make down`"):
+    with pytest.raises(CommandError, match=r"up with the engine ministack: .* `make down`"):
         lifecycle._carry_on(STANDING, 1.0, "step-functions-local")
 
 
@@ -40,7 +40,7 @@ def test_a_stack_that_is_up_is_left_as_it_is(engine: lifecycle.EngineName | None
 
 
 def test_a_definition_that_the_engine_refuses_shows_when_the_stack_starts() -> None:
-    with pytest.raises(CommandError, match="refuses the state machine: .*SCHEMA_VALIDATION"):
+    with pytest.raises(CommandError, match=r"refuses the state machine: .*SCHEMA_VALIDATION"):
         lifecycle._introduce(Refusing("charge-once", "us-east-1", "http://127.0.0.1:1", OUTPUTS))
 
 
