@@ -196,9 +196,9 @@ class Explorer:
                     waiting.append(following)
             if is_end:
                 result.ends += 1
-                for wrong in self._after(_settled_down(world)):
-                    story = "; ".join(_story(world, came_from))
-                    result.violations.append(f"{story}; repair => {wrong}")
+                for what in self._after(_settled_down(world)):
+                    steps = "; ".join(_story(world, came_from))
+                    result.violations.append(f"{steps}; repair => {what}")
                     if until_violation:
                         return result
         return result

@@ -186,20 +186,25 @@ def judge_write(
     One owner at a time: a claim makes one where there is none, a takeover succeeds exactly the
     dead owner that it names, and only the owner settles. What is settled stays.
     """
+    me = writer.execution
     if before == after:
         return None
     if after is None:
-        return f"{writer.execution} removed {before}"
-    if before is None:
-        fresh = after["status"] == "in_progress" and after["owner"] == writer.execution
-        return None if fresh else f"{writer.execution} made {after} out of nothing"
-    if before["status"] in TERMINAL:
-        return f"{writer.execution} changed a settled record: {before} became {after}"
-    if before["owner"] != after["owner"]:
-        if after["owner"] != writer.execution or before["owner"] != writer.succeeds:
-            return f"{writer.execution} took a record that it was not to take: {before}"
-        if is_running(before["owner"]):
-            return f"{writer.execution} deposed a living owner: {before}"
-    if after["status"] in TERMINAL and after["owner"] != writer.execution:
-        return f"{writer.execution} settled the record of another owner: {after}"
-    return None
+        wrong = "removed it"
+    elif before is None:
+        fresh = after["status"] == "in_progress" and after["owner"] == me
+        wrong = "" if fresh else "made it out of nothing"
+    elif before["status"] in TERMINAL:
+        wrong = "changed a settled record"
+    elif after["owner"] != before["owner"] and (after["owner"], before["owner"]) != (
+        me,
+        writer.succeeds,
+    ):
+        wrong = "took it, and was not to"
+    elif after["owner"] != before["owner"] and is_running(before["owner"]):
+        wrong = "deposed a living owner"
+    elif after["status"] in TERMINAL and after["owner"] != me:
+        wrong = "settled it for another owner"
+    else:
+        wrong = ""
+    return f"{me} {wrong}: {before} became {after}" if wrong else None

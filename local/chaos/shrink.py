@@ -52,12 +52,18 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
     for number in range(len(plan.deliveries)):
         if len(plan.deliveries) > 1:
             yield replace(plan, deliveries=_without(plan.deliveries, number))
-    for name in ("days", "stops", "replays", "reconciles"):
-        if getattr(plan, name) > (1 if name == "days" else 0):
-            yield replace(plan, **{name: getattr(plan, name) - 1})
-    for name in ("outage", "overwritten"):
-        if getattr(plan, name):
-            yield replace(plan, **{name: False})
+    if plan.days > 1:
+        yield replace(plan, days=plan.days - 1)
+    if plan.stops:
+        yield replace(plan, stops=plan.stops - 1)
+    if plan.replays:
+        yield replace(plan, replays=plan.replays - 1)
+    if plan.reconciles:
+        yield replace(plan, reconciles=plan.reconciles - 1)
+    if plan.outage:
+        yield replace(plan, outage=False)
+    if plan.overwritten:
+        yield replace(plan, overwritten=False)
     for number, times in enumerate(plan.deliveries):
         if times > 1:
             fewer = (*plan.deliveries[:number], times - 1, *plan.deliveries[number + 1 :])

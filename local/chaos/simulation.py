@@ -15,7 +15,7 @@ import io
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -239,9 +239,9 @@ class Simulation:
 
     def _begin(self, seed: int, plan: Plan) -> None:
         self._seed = seed
-        self._dice = random.Random(f"{seed} world")
-        self._faults = Faults(random.Random(f"{seed} faults"), plan.rate, plan.faults)
-        self._stage = Stage(random.Random(f"{seed} steps"), time.time, lambda s: self._advance(s))
+        self._dice = _dice(seed, "world")
+        self._faults = Faults(_dice(seed, "faults"), plan.rate, plan.faults)
+        self._stage = Stage(_dice(seed, "steps"), time.time, self._pass_time)
         self._versions: list[Version] = []
         self._events: dict[str, Json] = {}
         self._runs: dict[str, Any] = {}
@@ -423,7 +423,8 @@ class Simulation:
         )
 
     def _replay(self) -> None:
-        replaying.replay(_SteppedStack(self._pipeline.stack, self._client_of("replay")))
+        stack: Any = _SteppedStack(self._pipeline.stack, self._client_of("replay"))
+        replaying.replay(stack)
 
     def _reconcile(self, grace: timedelta) -> int:
         """A pass with repairs; gives how many it started."""
@@ -473,11 +474,7 @@ class Simulation:
         operation = place.rpartition(":")[2]
         if fault == "error":
             raise ClientError(
-                {
-                    "Error": {"Code": "InternalError", "Message": "injected"},
-                    "ResponseMetadata": {"HTTPStatusCode": 500},
-                },  # type: ignore[typeddict-item]
-                operation,
+                {"Error": {"Code": "InternalError", "Message": "injected"}}, operation
             )
         if fault == "died":
             raise Died(place)
@@ -620,7 +617,7 @@ class Simulation:
             fault_table=None,
         )
         function = self._function_class(
-            settings, pool=_SteppedPool(self, "charge"), sleep=lambda s: self._stage.sleep(s)
+            settings, pool=_SteppedPool(self, "charge"), sleep=self._sleep
         )
         function._store = S3OrderStore(_SteppedClient(self, "charge", "s3"))
         self._store.before_commit = self._commit_point
@@ -633,9 +630,6 @@ class Simulation:
         retries = importlib.import_module(f"{PARSER}.asl.component.common.retry.retrier_decl")
         endpoint = importlib.import_module("botocore.endpoint")
         queues = importlib.import_module("moto.sqs.models").SQSBackend
-
-        def sleep(seconds: float) -> None:
-            self._stage.sleep(seconds)
 
         def wait_for(condition: Callable[[], Any], seconds: float) -> Any:
             deadline = time.time() + seconds
@@ -652,8 +646,8 @@ class Simulation:
 
         replaced: list[tuple[Any, str, Any]] = [
             (worker, "start", start),
-            (retries, "time", SimpleNamespace(sleep=sleep)),
-            (endpoint, "time", SimpleNamespace(sleep=sleep, time=time.time)),
+            (retries, "time", SimpleNamespace(sleep=self._sleep)),
+            (endpoint, "time", SimpleNamespace(sleep=self._sleep, time=time.time)),
             (queues, "change_message_visibility", _change_visibility),
             (local_orders, "wait_for", wait_for),
             (backstop.handler, "_client", self._client_of("backstop")),
@@ -664,6 +658,12 @@ class Simulation:
             for owner, name, value in replaced:
                 stack.enter_context(patch.object(owner, name, value))
             yield
+
+    def _sleep(self, seconds: float) -> None:
+        self._stage.sleep(seconds)
+
+    def _pass_time(self, seconds: float) -> None:
+        self._advance(seconds)
 
     def _execute(self, arn: str, worker: Any) -> None:
         worker._execution_logic()
@@ -715,6 +715,10 @@ class _SteppedPool(ProviderPool):
             self._who, method, lambda: send(method, url, **options)
         )
         return answer
+
+
+def _dice(seed: int, purpose: str) -> random.Random:
+    return random.Random(f"{seed} {purpose}")  # noqa: S311 - chaos, no secret
 
 
 def _ease(place: str) -> float:

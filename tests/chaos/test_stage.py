@@ -65,7 +65,7 @@ def test_time_passes_only_when_everybody_waits() -> None:
 
 def test_a_wait_ends_with_its_condition_or_its_time() -> None:
     stage, clock = a_stage()
-    flag = []
+    flag: list[bool] = []
     seen = []
 
     def first() -> None:
