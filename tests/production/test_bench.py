@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from local import deploy
 from local.bench import coldstart, cost
+from local.cli import app
 from local.definition import load_definition
 from local.transform import resolved
-from tests.e2e.command import document
 from tests.e2e.test_pipeline import HAPPY_PATH
+
+pytestmark = pytest.mark.xdist_group("upgrade")
 
 DEFINITION = load_definition()
 LEDGER = resolved()["Resources"]["LedgerTable"]["Properties"]
@@ -23,7 +25,10 @@ LARGEST_PACKAGE = 1_500_000
 
 @pytest.fixture(scope="module")
 def figures() -> Any:
-    return document("bench", "cost")
+    """The document of `bench cost --json`."""
+    result = CliRunner().invoke(app, ["bench", "cost", "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 def test_the_happy_path_is_the_one_that_runs_take() -> None:
@@ -73,13 +78,6 @@ def test_the_bill_comes_with_its_date_its_assumptions_and_the_others(figures: An
     assert figures["prices_as_of"] == "2026-11-29"
     assert len(figures["assumptions"]) == len(cost.ASSUMPTIONS)
     assert figures["cores"] > 0
-
-
-@pytest.fixture(scope="module")
-def built() -> Any:
-    folder = deploy.build(deploy.local_parameters())
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_the_charge_functions_package_is_small(built: Path) -> None:

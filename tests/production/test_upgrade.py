@@ -38,22 +38,21 @@ class Upgrade:
 
 
 @pytest.fixture(scope="module")
-def built() -> Iterator[Path]:
-    """What sam build makes, once for all deployments here."""
-    folder = deploy.build(PARAMETERS)
-    yield folder
-    shutil.rmtree(folder)
+def code(built: Path) -> Iterator[Path]:
+    """Built functions that may be changed. A sibling, since the template names by relative paths."""
+    yield (copy := shutil.copytree(built, built.with_name(f"{built.name}-code")))
+    shutil.rmtree(copy)
 
 
-def deployed(running: Stack, built: Path, parameters: dict[str, str]) -> Stack:
+def deployed(running: Stack, code: Path, parameters: dict[str, str]) -> Stack:
     assert running.endpoint is not None
-    # `deploy` uses its folder up. A sibling, since the definition's path in it is relative.
-    copy = shutil.copytree(built, built.with_name(f"{built.name}-once"))
+    # `deploy` uses its folder up.
+    copy = shutil.copytree(code, code.with_name(f"{code.name}-once"))
     return deploy.deploy(copy, running.endpoint, parameters, NAME)
 
 
-def make_newer(built: Path) -> None:
-    handler = built / "ChargeFunction" / "charge" / "handler.py"
+def make_newer(code: Path) -> None:
+    handler = code / "ChargeFunction" / "charge" / "handler.py"
     handler.write_text(handler.read_text().replace('"order charged"', f'"{NEWER_WORDS}"'))
 
 
@@ -72,16 +71,16 @@ def drop(stack: Stack, **how: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def upgrade(stack: Stack, built: Path) -> Iterator[Upgrade]:
-    older = deployed(stack, built, PARAMETERS)
+def upgrade(stack: Stack, code: Path) -> Iterator[Upgrade]:
+    older = deployed(stack, code, PARAMETERS)
     settled = drop(older)
     first_version = charge_version(older)
     hang = faults.Fault.parse("function.timeout_after_charge:99")
     hanging = drop(older, armed=[hang], wait=False)["executions"][0]["arn"]
     wait_for(lambda: "Charge" in books.execution(older, hanging).path, 60)
 
-    make_newer(built)
-    newer = deployed(stack, built, PARAMETERS | {"ProviderTimeoutSeconds": "1"})
+    make_newer(code)
+    newer = deployed(stack, code, PARAMETERS | {"ProviderTimeoutSeconds": "1"})
     faults.clear(newer)
     orders.wait_for_end(newer, hanging)
     yield Upgrade(newer, settled, hanging, first_version, charge_version(newer))
@@ -124,13 +123,11 @@ def test_a_new_run_has_the_newer_code_and_the_newer_parameter(upgrade: Upgrade) 
     assert setting(upgrade.stack, upgrade.first_version, "PROVIDER_TIMEOUT_SECONDS") == "2"
 
 
-def test_a_parameter_alone_reaches_new_runs_too(
-    upgrade: Upgrade, stack: Stack, built: Path
-) -> None:
+def test_a_parameter_alone_reaches_new_runs_too(upgrade: Upgrade, stack: Stack, code: Path) -> None:
     """SAM by itself publishes a version for newer code only."""
     changed = PARAMETERS | {"ProviderTimeoutSeconds": "1", "LogLevel": "DEBUG"}
 
-    again = deployed(stack, built, changed)
+    again = deployed(stack, code, changed)
 
     version = charge_version(again)
     assert version not in {upgrade.first_version, upgrade.second_version}
