@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,8 @@ import typer.main
 
 from local.cli import app
 from local.paths import DEFINITION, PROJECT
+from tests.docs.pages import PAGES, commands, invocations, name
 
-PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 MAKEFILE = (PROJECT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):.*## ", MAKEFILE, re.MULTILINE))
 
@@ -31,10 +29,6 @@ CONTRACT_COMMANDS = {
     *("executions", "stop", "replay", "reconcile", "sim", "limits", "lab", "chaos", "bench"),
     "page",
 }
-
-
-def name(page: Path) -> str:
-    return str(page.relative_to(PROJECT))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -69,39 +63,24 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-def shell_lines(page: Path) -> Iterator[str]:
-    """The commands of a page's bash blocks."""
-    for block in re.findall(r"^```bash[^\n]*\n(.*?)^```", page.read_text(), re.M | re.S):
-        yield from block.replace("\\\n", " ").splitlines()
-
-
-def commands(page: Path) -> Iterator[list[str]]:
-    """The command lines that go through make or `python -m local`, as words."""
-    for line in shell_lines(page):
-        if not re.match(r"(make|\S*python -m local)\b", line):
-            continue
-        words = shlex.split(line, comments=True)
-        if words[0] == "make":
-            yield from (
-                ["make", word] for word in words[1:] if "=" not in word and not word.startswith("-")
-            )
-            arguments = [word[5:] for word in words if word.startswith("ARGS=")]
-            yield from (["local", words[1], *shlex.split(text)] for text in arguments)
-        else:
-            yield ["local", *words[words.index("local") + 1 :]]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
-    wrong = [problem for words in commands(page) if (problem := what_is_wrong(words))]
+    wrong = [problem for command in commands(page) for problem in problems(command)]
 
     assert wrong == []
 
 
+def problems(command: list[str]) -> list[str]:
+    """What make or the command line would refuse, or take for something else."""
+    if command[0] == "make":
+        targets = {word for word in command[1:] if "=" not in word and not word.startswith("-")}
+        if not targets <= TARGETS:
+            return [f"make does not know {targets - TARGETS}"]
+    return [problem for words in invocations(command) if (problem := what_is_wrong(words))]
+
+
 def what_is_wrong(words: list[str]) -> str | None:
-    program, *rest = words
-    if program == "make":
-        return None if rest[0] in TARGETS else f"make {rest[0]}"
+    rest = words
     command: Any = typer.main.get_command(app)
     while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
         if rest[0] not in command.commands:
@@ -130,6 +109,12 @@ def test_every_command_of_the_contract_exists_and_prints_json() -> None:
         if "--json" not in {o for p in group.commands[name].params for o in p.opts}
     ]
     assert without_json == []
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    links = set(re.findall(r"\]\((docs/[^)#\s]+\.md)", (PROJECT / "README.md").read_text()))
+
+    assert {name(page) for page in PROJECT.glob("docs/*.md")} <= links
 
 
 def test_the_readme_describes_every_way_an_execution_ends() -> None:
