@@ -39,7 +39,7 @@ class Upgrade:
 
 @pytest.fixture(scope="module")
 def code(built: Path) -> Iterator[Path]:
-    """Built functions that may be changed. A sibling, since the template names by relative paths."""
+    """Built functions to change. A sibling of the others, since paths in it are relative."""
     yield (copy := shutil.copytree(built, built.with_name(f"{built.name}-code")))
     shutil.rmtree(copy)
 
