@@ -117,6 +117,15 @@ def test_the_readme_leads_to_every_page() -> None:
     assert {name(page) for page in PROJECT.glob("docs/*.md")} <= links
 
 
+@pytest.mark.parametrize("page", sorted(PROJECT.glob("docs/decisions/*.md")), ids=name)
+def test_every_decision_is_dated_and_says_how_it_stands(page: Path) -> None:
+    title, _, status, *_ = page.read_text().splitlines()
+
+    assert title.startswith("# ")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d, (accepted|proposed; not built)", status)
+    assert page.name.startswith(status[:10])
+
+
 def test_the_readme_describes_every_way_an_execution_ends() -> None:
     states = json.loads(DEFINITION.read_text())["States"]
     ends = {name for name, state in states.items() if state.get("End") or state["Type"] in ENDS}
