@@ -136,6 +136,25 @@ def test_the_readme_describes_every_way_an_execution_ends() -> None:
 ENDS = {"Succeed", "Fail"}
 
 
+def test_every_variable_of_the_command_line_is_on_a_page() -> None:
+    source = "".join(path.read_text() for path in PROJECT.glob("local/**/*.py"))
+    variables = set(re.findall(r'^\w*_VARIABLE = "(\w+)"', source, re.MULTILINE))
+    text = "".join(page.read_text() for page in PAGES)
+
+    assert variables
+    assert [variable for variable in variables if variable not in text] == []
+
+
+def test_every_parameter_of_the_labs_template_is_on_its_page() -> None:
+    template = (PROJECT / "local" / "lab" / "template.yaml").read_text()
+    section = template.partition("\nParameters:\n")[2].partition("\n\n")[0]
+    parameters = re.findall(r"^  (\w+):$", section, re.MULTILINE)
+    page = (PROJECT / "docs" / "lab.md").read_text()
+
+    assert len(parameters) == 4
+    assert [name for name in parameters if f"`{name}`" not in page] == []
+
+
 def table_names(page: str, block: str) -> list[str]:
     """The code words that begin the rows of a marked block of a page."""
     text = (PROJECT / page).read_text()
