@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from local.bench import coldstart, cost, reconcile
+from local.bench import coldstart, cost, orders, reconcile, table, workflow
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure: each figure comes with the cores and versions it is from."
@@ -12,3 +12,6 @@ app = typer.Typer(
 app.command(name="reconcile")(reconcile.command)
 app.command(name="coldstart")(coldstart.command)
 app.command(name="cost")(cost.command)
+app.command(name="orders")(orders.command)
+app.command(name="workflow")(workflow.command)
+app.command(name="all")(table.command)
