@@ -149,8 +149,8 @@ def stop_all() -> int:
         for process in alive:
             _quietly(process.kill)
         psutil.wait_procs(alive, timeout=STOP_SECONDS)
-    while _children:
-        _children.pop().wait()
+    # Only those that have ended: the others belong to another state folder.
+    _children[:] = [child for child in _children if child.poll() is None]
     return stopped
 
 

@@ -24,8 +24,9 @@ from local.stack import Stack
 
 Json = dict[str, Any]
 
-#: How long replayed messages stay hidden: above the retries of one run, 10 minutes at worst.
-HOLD_SECONDS = 900
+#: How long replayed messages stay hidden: above one run at its worst, which is 675 s of waits and
+#: nine time-outs of 60 s in `Charge`.
+HOLD_SECONDS = 1800
 #: Executions that are waited for at the same time.
 AT_ONCE = 8
 
