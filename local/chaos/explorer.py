@@ -216,6 +216,8 @@ class Explorer:
             if self._is_unnoticed(world, asked):
                 active = [(number, asked)]
                 break
+        else:
+            active = _first_comes_first(world, active)
         for number, asked in active:
             yield from self._honest(world, number, asked)
             if world.misfortunes:
@@ -512,6 +514,20 @@ class Explorer:
 
 
 # ---------------------------------------------------------------- small parts
+
+
+def _first_comes_first(
+    world: World, active: list[tuple[int, Question]]
+) -> list[tuple[int, Question]]:
+    """Of several deliveries that have not begun, only the first: they differ in nothing else."""
+    waiting = [
+        number
+        for number, _ in active
+        if world.actors[number].name.startswith("delivery-")
+        and not world.actors[number].answers
+        and not world.actors[number].stopped
+    ]
+    return [(number, asked) for number, asked in active if number not in waiting[1:]]
 
 
 def _tell(world: World, number: int, answer: Answer) -> World:

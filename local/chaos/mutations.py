@@ -21,11 +21,12 @@ Json = dict[str, Any]
 @dataclass(frozen=True)
 class Mutation:
     """One way to break the product: `states` changes the definition's states, `code` the function
-    while it lasts."""
+    while it lasts. `needs_a_night`: it shows only when the provider has forgotten its keys."""
 
     name: str
     states: Callable[[Json], None] = lambda _: None
     code: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
+    needs_a_night: bool = False
 
     def definition(self) -> Json:
         """The definition, broken."""
@@ -83,5 +84,9 @@ MUTATIONS = (
     Mutation("each attempt has a key of its own", code=_another_key_each_time),
     Mutation("anybody may be taken over from", states=_take_over_from_anybody),
     Mutation("anybody may settle a record", states=_anybody_settles),
-    Mutation("an old order is charged without a look-up", code=_never_look_up_first),
+    Mutation(
+        "an old order is charged without a look-up",
+        code=_never_look_up_first,
+        needs_a_night=True,
+    ),
 )

@@ -56,7 +56,7 @@ def run(
         for played in pool.map(play, chunks):
             outcomes += played
             announce(len(outcomes), len(todo))
-    return _report(campaign, outcomes, time.monotonic() - began)
+    return report_of(campaign, outcomes, time.monotonic() - began)
 
 
 def play(chunk: list[int]) -> list[Outcome]:
@@ -65,7 +65,8 @@ def play(chunk: list[int]) -> list[Outcome]:
         return [simulation.run(seed, plan_of(seed)) for seed in chunk]
 
 
-def _report(campaign: int, outcomes: list[Outcome], seconds: float) -> Report:
+def report_of(campaign: int, outcomes: list[Outcome], seconds: float) -> Report:
+    """What a campaign's schedules come to, put together."""
     verdict = Verdict()
     injected: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:

@@ -79,6 +79,10 @@ _WORDS = {
     ("lambda", "throttle"): "Lambda.TooManyRequestsException",
     ("lambda", "lost"): "Lambda.SdkClientException",
 }
+_INTERNAL_ERROR: Any = {
+    "Error": {"Code": "InternalError", "Message": "injected"},
+    "ResponseMetadata": {"HTTPStatusCode": 500},
+}
 _BACKSTOP_ERRORS = ("States.Runtime", "States.DataLimitExceeded", "FailureQueueUnreachable")
 
 
@@ -473,9 +477,7 @@ class Simulation:
         fault = self._faults.at(place, ("error", "lost", "died"), ease=_ease(place))
         operation = place.rpartition(":")[2]
         if fault == "error":
-            raise ClientError(
-                {"Error": {"Code": "InternalError", "Message": "injected"}}, operation
-            )
+            raise ClientError(_INTERNAL_ERROR, operation)
         if fault == "died":
             raise Died(place)
         answer = act()

@@ -191,7 +191,7 @@ class Trouble:
 
     def _kill(self, package: str) -> None:
         handler = f"{package}.handler.handle"
-        for process in processes.running():
+        for process in _functions_processes():
             with contextlib.suppress(psutil.Error):
                 if process.environ().get("_HANDLER") == handler:
                     process.kill()
@@ -203,6 +203,15 @@ class Trouble:
             method, f"{self._stack.endpoint}{PATH}", json=plan, timeout=30, trust_env=False
         )
         return dict(answer.raise_for_status().json())
+
+
+def _functions_processes() -> list[psutil.Process]:
+    """The emulator's children: it starts one process for each environment of a function."""
+    found = []
+    for process in processes.running():
+        with contextlib.suppress(psutil.Error):
+            found += process.children(recursive=True)
+    return found
 
 
 def _boundary(fault: Json) -> str:
