@@ -46,7 +46,7 @@ Json = dict[str, Any]
 #: Retry waits, scaled: eight retries of a charge, 337 s on average on AWS, take 3.4 s.
 WAIT_SCALE = 0.01
 #: Deliveries that are followed at the same time: two cores are busy with about as many.
-AT_ONCE = 6
+AT_ONCE = 10
 #: Processes of one function at most: each one more that must start takes time from all others.
 ENVIRONMENTS = 6
 #: How long a delivery is followed before the next one gets its place.

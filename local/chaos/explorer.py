@@ -139,14 +139,15 @@ BEGINNINGS = (
     Beginning("charged and died, queued", claimed=True, charged=True, queued=True),
 )
 
-_DEAD = "dead-before"
+#: The execution that died before the story begins.
+DEAD = "dead-before"
 
 
 class Explorer:
     """Explores one order's stories with `scripts`."""
 
     def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
+        self.scripts = scripts
         place = scripts.event["detail"]
         self._version = Version(place["bucket"]["name"], KEY, place["object"]["version-id"], BODY)
         self._actor = functools.cache(Actor)
@@ -167,13 +168,13 @@ class Explorer:
     ) -> Result:
         """Visit every state that can be reached from `beginning`."""
         result = Result()
-        event = json.dumps(self._scripts.event)
+        event = json.dumps(self.scripts.event)
         actors = [
             *(self._actor(f"delivery-{n + 1}", "execution", event) for n in range(deliveries)),
             *(self._actor(f"replay-{n + 1}", "replay", "") for n in range(replays)),
             *(self._actor(f"reconcile-{n + 1}", "reconcile", f"p{n}") for n in range(reconciles)),
         ]
-        first = self._begin(beginning)._replace(actors=tuple(actors), misfortunes=misfortunes)
+        first = self.begin(beginning)._replace(actors=tuple(actors), misfortunes=misfortunes)
         seen = {first}
         came_from: dict[World, tuple[World, str]] = {}
         waiting = [first]
@@ -202,6 +203,15 @@ class Explorer:
                     if until_violation:
                         return result
         return result
+
+    def run_alone(self, world: World, name: str, execution_input: Json) -> tuple[World, End]:
+        """One execution to its end, while everybody else stands still."""
+        actor = self._actor(name, "execution", json.dumps(execution_input))
+        following, wrong = self._run_out(world._replace(actors=(actor,)))
+        end = self._asked(following.actors[0])
+        if wrong or not isinstance(end, End):
+            raise RuntimeError(f"bug: {name} came to no good end: {wrong or end}")
+        return following._replace(actors=world.actors), end
 
     # ---------------------------------------------------------------- steps
 
@@ -319,7 +329,7 @@ class Explorer:
         if record == world.record:
             return None
         given = json.loads(actor.given) if actor.kind == "execution" else {}
-        writer = Writer(self._scripts.arn(actor.name), given.get("replay", {}).get("owner"))
+        writer = Writer(self.scripts.arn(actor.name), given.get("replay", {}).get("owner"))
         return judge_write(
             writer, _plain(world.record), _plain(record), lambda arn: self._runs(world, arn)
         )
@@ -329,7 +339,7 @@ class Explorer:
 
     def _status(self, world: World, arn: str) -> End:
         for actor in world.actors:
-            if self._scripts.arn(actor.name) == arn:
+            if self.scripts.arn(actor.name) == arn:
                 if actor.stopped:
                     return End("ABORTED")
                 asked = self._asked(actor)
@@ -341,14 +351,14 @@ class Explorer:
     ) -> Question | End:
         match kind:
             case "execution":
-                return self._scripts.execution(name, given, answers)
+                return self.scripts.execution(name, given, answers)
             case "replay":
-                return self._scripts.replay(answers)
-        return self._scripts.reconcile(given, answers)
+                return self.scripts.replay(answers)
+        return self.scripts.reconcile(given, answers)
 
     def _ask_ledger(self, record: str | None, question: Question) -> tuple[str | None, Answer]:
         """Moto's DynamoDB, with this record in the table and nothing else."""
-        client, table = self._scripts.client("dynamodb"), self._scripts.table
+        client, table = self.scripts.client("dynamodb"), self.scripts.table
         key = {"pk": {"S": self._version.reference}}
         if record is None:
             client.delete_item(TableName=table, Key=key)
@@ -422,7 +432,7 @@ class Explorer:
             if all(actor.name != name for actor in world.actors):
                 actors = (*world.actors, self._actor(name, "execution", given))
                 world = world._replace(actors=actors)
-            return Answer(json.dumps({"executionArn": self._scripts.arn(name)})), world
+            return Answer(json.dumps({"executionArn": self.scripts.arn(name)})), world
         run = self._status(world, parameters["executionArn"])
         match question.action:
             case "wait":
@@ -438,9 +448,10 @@ class Explorer:
 
     # ---------------------------------------------------------------- before and after
 
-    def _begin(self, beginning: Beginning) -> World:
+    def begin(self, beginning: Beginning) -> World:
+        """The world as the dead have left it; nobody acts in it yet."""
         world = World(None, (), (), (), (), 0)
-        order = Actor(_DEAD, "execution", json.dumps(self._scripts.event))
+        order = Actor(DEAD, "execution", json.dumps(self.scripts.event))
         world = world._replace(actors=(order,))
         wanted = {"charged": beginning.charged, "claimed": beginning.claimed}
         while isinstance(asked := self._asked(world.actors[0]), Question):
@@ -455,16 +466,16 @@ class Explorer:
             world = _tell(told[1], 0, told[0])
         if beginning.queued:
             body = {
-                "execution": self._scripts.arn(_DEAD),
+                "execution": self.scripts.arn(DEAD),
                 "idempotency_key": self._version.reference,
                 "order": self._order(),
                 "error": {"Error": "ProviderUnavailable", "Cause": ""},
             }
             world = world._replace(queue=(json.dumps(body, sort_keys=True),))
-        return world
+        return world._replace(actors=())
 
     def _order(self) -> Json:
-        placed = self._scripts.event["detail"]["object"]
+        placed = self.scripts.event["detail"]["object"]
         return {
             "bucket": self._version.bucket,
             "key": KEY,
@@ -611,6 +622,3 @@ class _provider:  # noqa: N801 - used as a function
     def __exit__(self, *_: object) -> None:
         self._ids.stop()
         self._store.close()
-
-
-__all__ = ["BEGINNINGS", "Beginning", "Explorer", "Result", "Scripts"]
