@@ -14,10 +14,10 @@ from typing import Any
 import boto3.dynamodb.types
 from botocore.exceptions import ClientError
 
-from local.emulator.server import wait_for
 from local.errors import CommandError
 from local.provider_api import ProviderApi
 from local.stack import Stack
+from local.waiting import wait_for
 
 Json = dict[str, Any]
 
@@ -189,7 +189,7 @@ def messages(stack: Stack) -> list[Message]:
         return len(seen) >= _depth(stack)
 
     try:
-        wait_for(all_seen, PEEK_PATIENCE_SECONDS)
+        wait_for(all_seen, PEEK_PATIENCE_SECONDS, stack.poll_seconds)
     except TimeoutError:
         raise CommandError(
             "Another reader holds messages of the failure queue: try again in a minute."

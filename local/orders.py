@@ -13,11 +13,11 @@ from typing import Any
 from backstop.message import order_of
 
 from local import books, faults
-from local.emulator.server import wait_for
 from local.errors import CommandError
 from local.paths import SAMPLE_ORDER
 from local.s3_event import object_created
 from local.stack import Stack
+from local.waiting import wait_for
 
 Json = dict[str, Any]
 
@@ -145,7 +145,9 @@ def wait_for_end(stack: Stack, arn: str) -> None:
     client = stack.client("stepfunctions")
     try:
         wait_for(
-            lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING", END_SECONDS
+            lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING",
+            END_SECONDS,
+            stack.poll_seconds,
         )
     except TimeoutError:
         raise CommandError(f"{arn} is still running after {END_SECONDS} s.") from None
@@ -188,7 +190,7 @@ def _first_delivery(stack: Stack, placed: Placed, repeats: list[str]) -> str:
         return next((arn for arn in watch.found() if arn not in repeats), None)
 
     try:
-        return str(wait_for(own, DELIVERY_SECONDS))
+        return str(wait_for(own, DELIVERY_SECONDS, stack.poll_seconds))
     except TimeoutError:
         raise CommandError(
             f"S3's event for {placed.key} started no execution in {DELIVERY_SECONDS} s."
@@ -224,7 +226,7 @@ def _watch_silence(stack: Stack, placed: Placed) -> list[str]:
     """The executions of an object that should start none: none, unless the rule is broken."""
     watch = Watch(stack, placed)
     try:
-        return list(wait_for(watch.found, SILENCE_SECONDS))
+        return list(wait_for(watch.found, SILENCE_SECONDS, stack.poll_seconds))
     except TimeoutError:
         return []
 

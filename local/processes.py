@@ -14,10 +14,10 @@ import httpx
 import psutil
 
 from local.emulator.environment import credentials
-from local.emulator.server import wait_for
 from local.errors import CommandError
 from local.paths import PROJECT, STATE_VARIABLE, state_folder
 from local.stack import LOCAL_REGION
+from local.waiting import wait_for
 
 #: A polite SIGTERM is given this long before SIGKILL: the emulator needs 2 s to end its workers.
 STOP_SECONDS = 6

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local.errors import CommandError
 from local.paths import state_folder
+from local.waiting import POLL_SECONDS
 
 #: The local stack's own name, region and throw-away credentials, whatever the shell holds.
 LOCAL_STACK = "charge-once"
@@ -70,6 +71,11 @@ class Stack:
     def client(self, service: str) -> Any:
         """A boto3 client for `service`, made once. Local ones can only reach loopback."""
         return client(service, self.region, self.endpoint)
+
+    @property
+    def poll_seconds(self) -> float:
+        """How often to ask while waiting: AWS limits such questions to a few a second."""
+        return 1.0 if self.endpoint is None else POLL_SECONDS
 
     @property
     def bucket(self) -> str:

@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +18,7 @@ import botocore.session
 from botocore.config import Config
 
 from local.emulator import environment
+from local.waiting import wait_for
 
 START_SECONDS = 30.0
 """Start-up takes under one second; a machine busy with something else gets far more."""
@@ -151,18 +150,3 @@ def free_port() -> int:
 def _is_taken(port: int) -> bool:
     with socket.socket() as caller:
         return caller.connect_ex(("127.0.0.1", port)) == 0
-
-
-def wait_for(condition: Callable[[], Any], seconds: float) -> Any:
-    """Call `condition` until it returns something true, and return that.
-
-    Raises:
-        TimeoutError: nothing true came within `seconds`.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        if result := condition():
-            return result
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{condition} stayed false for {seconds} s")
-        time.sleep(0.02)

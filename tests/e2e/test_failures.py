@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from local import books, faults, orders
-from local.emulator.server import wait_for
 from local.replay import replay, replay_input
 from local.stack import Stack
+from local.waiting import wait_for
 from tests.e2e.command import document
 from tests.e2e.test_pipeline import HAPPY_PATH, attempts, drop, succeeded
 from tests.malformed_orders import malformed_orders

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from local import books, faults, orders
-from local.emulator.server import wait_for
 from local.orders import Placed
 from local.reconcile import reconcile
 from local.stack import Stack
+from local.waiting import wait_for
 from tests.e2e.command import document
 
 pytestmark = pytest.mark.xdist_group("reconciler")

@@ -8,7 +8,8 @@ import zipfile
 from dataclasses import dataclass
 from typing import Any
 
-from local.emulator.server import Server, wait_for
+from local.emulator.server import Server
+from local.waiting import wait_for
 
 ROLE = "arn:aws:iam::000000000000:role/any"
 WAIT_SECONDS = 20.0

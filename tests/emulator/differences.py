@@ -17,7 +17,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.emulator.server import wait_for
+from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench, package, unique
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.emulator.mends import language
-from local.emulator.server import wait_for
+from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench, unique
 from tests.emulator.differences import choosing, invoke_state, passing
 

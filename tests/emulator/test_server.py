@@ -11,7 +11,8 @@ import pytest
 
 from local.emulator import environment
 from local.emulator.__main__ import main
-from local.emulator.server import EmulatorError, Server, free_port, wait_for
+from local.emulator.server import EmulatorError, Server, free_port
+from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench
 
 

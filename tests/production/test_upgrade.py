@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from local import books, deploy, faults, orders
-from local.emulator.server import wait_for
 from local.stack import Stack
+from local.waiting import wait_for
 from tests.production.logs import written_by
 
 pytestmark = pytest.mark.xdist_group("upgrade")

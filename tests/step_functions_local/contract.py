@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 
 from local import books, faults, orders
-from local.emulator.server import wait_for
 from local.replay import replay
 from local.stack import Stack
+from local.waiting import wait_for
 from tests.step_functions_local.machine import Machine
 
 HAPPY_PATH = ["IsVersioned?", "IdentifyByVersion", "Claim", "Charge", "MarkDone"]

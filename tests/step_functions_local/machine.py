@@ -12,10 +12,11 @@ from typing import Any
 
 import psutil
 
-from local.emulator.server import free_port, wait_for
+from local.emulator.server import free_port
 from local.paths import PROJECT, STATE_VARIABLE
 from local.stack import Stack
 from local.step_functions_local.program import JAR_VARIABLE, answers
+from local.waiting import wait_for
 from tests.step_functions_local import stand_in
 
 #: A tenth of the local run's, as in the other tests.

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local.emulator.server import wait_for
 from local.step_functions_local import runs
 from local.step_functions_local.engine import EngineAway
 from local.step_functions_local.runs import Run, Runs
+from local.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("sfn-local")
 

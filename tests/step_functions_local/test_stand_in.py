@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from local import books, faults, orders
-from local.emulator.server import wait_for
 from local.replay import replay
 from local.stack import Stack
+from local.waiting import wait_for
 from tests.step_functions_local.contract import (
     PATIENCE_SECONDS,
     TheStack,

@@ -17,10 +17,10 @@ from unittest.mock import patch
 import pytest
 
 from local import books, lifecycle, orders
-from local.emulator.server import wait_for
 from local.faults import Fault
 from local.paths import STATE_VARIABLE
 from local.stack import Stack
+from local.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("authorization")
 

@@ -22,11 +22,12 @@ from backstop.message import order_of
 
 from local import books
 from local.definition import fill, ledger_shape, load_definition, load_template
-from local.emulator.server import Server, wait_for
+from local.emulator.server import Server
 from local.execution_names import execution_input
 from local.inprocess import Call, InProcess, TaskFailure
 from local.s3_event import object_created
 from local.stack import LOCAL_REGION, Stack
+from local.waiting import wait_for
 from tests.workflow import scripted
 from tests.workflow.scenarios import BROKEN, CHARGE, ME, SCENARIOS, Json, Raises, Scenario
 

@@ -21,9 +21,10 @@ import pytest
 from botocore.config import Config
 
 from local.definition import fill, load_definition, load_template
-from local.emulator.server import Server, wait_for
+from local.emulator.server import Server
 from local.paths import PROJECT
 from local.s3_event import object_created
+from local.waiting import wait_for
 from tests.workflow.walking import Walk, walk
 
 pytestmark = pytest.mark.xdist_group("workflow-ministack")
