@@ -19,7 +19,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,12 +34,12 @@ from local.chaos.bodies import order_body
 from local.chaos.invariants import Books, Settlements, Verdict, Version, judge
 from local.chaos.report import Report
 from local.chaos.trouble import Proxy, Trouble
-from local.emulator.server import wait_for
 from local.errors import CommandError
 from local.paths import STATE_VARIABLE, state_folder
 from local.progress import errors, step
 from local.provider_api import ProviderApi
 from local.stack import Stack
+from local.waiting import wait_for
 
 Json = dict[str, Any]
 
@@ -90,9 +90,23 @@ def own_stack(proxy: Proxy) -> Iterator[Stack]:
 
 def run(count: int, seed: int) -> Report:
     """Start a stack, and give it `count` orders and all the trouble that `seed` chooses."""
+    return run_several(count, [seed])[seed]
+
+
+def run_several(count: int, seeds: Sequence[int]) -> dict[int, Report]:
+    """Several campaigns on one stack, each with orders of its own."""
     proxy = Proxy()
+    reports = {}
     with own_stack(proxy) as stack:
-        return Campaign(stack, count, seed).run(Trouble(stack, proxy, seed))
+        for seed in seeds:
+            reports[seed] = Campaign(stack, count, seed).run(Trouble(stack, proxy, seed))
+            forget(stack)
+    return reports
+
+
+def forget(stack: Stack) -> None:
+    """Empty the queue: what is left there are rejected orders of a campaign that is over."""
+    stack.client("sqs").purge_queue(QueueUrl=stack.failure_queue_url)
 
 
 class Campaign:
@@ -103,6 +117,11 @@ class Campaign:
         self._dice = random.Random(f"{seed} campaign")  # noqa: S311 - chaos, no secret
         self._count = count
         self._seed = seed
+        # What an earlier campaign has left is not judged again; everything else is.
+        self._older_records: set[str] = set()
+        self._older_records = {record["pk"] for record in self._records()}
+        with ProviderApi.of(stack) as provider:
+            self._older_charges = {charge["id"] for charge in provider.charges()}
         self._placed: dict[int, tuple[orders.Placed, bytes]] = {}
         self._deaths: dict[int, str] = {}
         self._settlements = Settlements()
@@ -280,7 +299,9 @@ class Campaign:
 
     def _verdict(self, reported: set[str]) -> Verdict:
         with ProviderApi.of(self._stack) as provider:
-            charges = list(provider.charges())
+            charges = [
+                charge for charge in provider.charges() if charge["id"] not in self._older_charges
+            ]
         books = Books(
             versions=[
                 Version(placed.bucket, placed.key, str(placed.version_id), body)
@@ -300,6 +321,7 @@ class Campaign:
             plain_record(item)
             for page in pages.paginate(TableName=self._stack.table, ConsistentRead=True)
             for item in page["Items"]
+            if item["pk"]["S"] not in self._older_records
         ]
 
 

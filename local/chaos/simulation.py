@@ -633,7 +633,7 @@ class Simulation:
         endpoint = importlib.import_module("botocore.endpoint")
         queues = importlib.import_module("moto.sqs.models").SQSBackend
 
-        def wait_for(condition: Callable[[], Any], seconds: float) -> Any:
+        def wait_for(condition: Callable[[], Any], seconds: float, _: float = 0) -> Any:
             deadline = time.time() + seconds
             while not (answer := condition()):
                 if time.time() > deadline:
