@@ -393,7 +393,7 @@ class Simulation:
         self._faults.note("execution", "timed out" if timed_out else "stopped", _name(arn))
         _end(self._runs[arn], timed_out=timed_out)
         if self._dice.random() < 0.5:  # the call that it was making arrives all the same, late
-            self._stage.delay(_name(arn), float(self._dice.randrange(1, 90)))
+            self._stage.hold(_name(arn), self._dice.randrange(100))
         self._stage.enter(f"backstop of {_name(arn)}", lambda: self._backstop(arn))
 
     def _fail_for_a_while(self) -> None:

@@ -28,6 +28,7 @@ class Actor:
     place: str = "start"
     wakes_at: float = 0.0
     waits_for: Callable[[], bool] | None = None
+    held_until: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -81,11 +82,11 @@ class Stage:
         self._leave()
         actor.wakes_at, actor.waits_for = 0.0, None
 
-    def delay(self, name: str, seconds: float) -> None:
-        """Keep another actor from its next step for so long."""
+    def hold(self, name: str, steps: int) -> None:
+        """Keep another actor from its next step until others have taken so many."""
         for actor in self.actors:
             if actor.name == name:
-                actor.wakes_at = max(actor.wakes_at, self.now() + seconds)
+                actor.held_until = len(self.trace) + steps
 
     def idle(self, steps: int) -> None:
         """Let others take some steps."""
@@ -98,8 +99,9 @@ class Stage:
         while self.actors:
             now = self.now()
             ready = [actor for actor in self.actors if actor.is_ready(now)]
-            if ready:
-                self._resume(self.dice.choice(ready))
+            free = [actor for actor in ready if actor.held_until <= len(self.trace)]
+            if ready:  # whoever is held goes on when there are no others
+                self._resume(self.dice.choice(free or ready))
                 continue
             earliest = min(actor.wakes_at for actor in self.actors)
             if earliest == float("inf"):

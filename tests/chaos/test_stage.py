@@ -81,6 +81,23 @@ def test_a_wait_ends_with_its_condition_or_its_time() -> None:
     assert seen == [("told", 0.0), ("gave up", 30.0)]
 
 
+def test_a_held_actor_lets_others_go_first_as_long_as_there_are_any() -> None:
+    stage, _ = a_stage()
+    seen = []
+
+    def act(name: str) -> None:
+        for _ in range(5):
+            stage.pause("work")
+        seen.append(name)
+
+    stage.enter("held", lambda: act("held"))
+    stage.enter("free", lambda: act("free"))
+    stage.hold("held", 1_000)
+    stage.play()
+
+    assert seen == ["free", "held"]
+
+
 def test_everybody_waiting_for_ever_is_a_bug() -> None:
     stage, _ = a_stage()
     stage.enter("lonely", lambda: stage.wait(lambda: False))
