@@ -11,7 +11,7 @@ ARGS ?=
 .SUFFIXES:
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-22s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- set-up: runs by itself, once, and again only when the pinned requirements change
 
@@ -59,6 +59,18 @@ ledger: $(INSTALLED) ## Show our ledger's records
 
 executions: $(INSTALLED) ## Show executions with their paths
 	@$(LOCAL) executions $(ARGS)
+
+charges: $(INSTALLED) ## Show the provider's charges
+	@$(LOCAL) charges $(ARGS)
+
+queue: $(INSTALLED) ## Show what waits in the failure queue
+	@$(LOCAL) queue $(ARGS)
+
+faults: $(INSTALLED) ## Show the armed faults, or clear them: make faults ARGS=--clear
+	@$(LOCAL) faults $(ARGS)
+
+status: $(INSTALLED) ## Show addresses, names and versions
+	@$(LOCAL) status $(ARGS)
 
 replay: $(INSTALLED) ## Replay orders from the failure queue: make replay ARGS=--all
 	@$(LOCAL) replay $(ARGS)
@@ -130,4 +142,5 @@ delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucke
 	@rm -f .local/deployed-lab
 
 .PHONY: sim limits lab deploy-lab delete-lab
+.PHONY: provider-conformance charges queue faults status
 .PHONY: help install lock local up down order ledger executions replay reconcile page chaos bench test pictures lint deploy delete

@@ -1,5 +1,10 @@
 """`python -m local`."""
 
-from local.cli import main
+import sys
 
-main()
+try:
+    from local.cli import main
+
+    main()
+except KeyboardInterrupt:  # also while the imports are under way
+    sys.exit(130)

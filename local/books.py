@@ -74,6 +74,14 @@ class Execution:
     path: list[str]
     events: list[Json]
 
+    def failed_attempts(self) -> list[str]:
+        """The errors of the attempts that failed, oldest first; a retry leaves no other trace."""
+        details = (
+            event.get("taskFailedEventDetails") or event.get("taskTimedOutEventDetails")
+            for event in self.events
+        )
+        return [detail.get("error", "unknown") for detail in details if detail]
+
     def summary(self) -> Json:
         """The item shape of the command-line contract."""
         return {"arn": self.arn, "status": self.status, "path": self.path, "error": self.error}

@@ -10,10 +10,12 @@ import json
 import secrets
 import signal
 import sys
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from local import aws, bench, books, faults, lifecycle, orders, picture, processes, show, stack
 from local import delete as deletion
@@ -41,16 +43,30 @@ OnEngine = Annotated[
     typer.Option("--engine", help="What runs the executions; by default the emulator itself."),
 ]
 
+#: How often `local` looks whether its stack is still there.
+SERVING_LOOK_SECONDS = 1
+
 
 def main() -> None:
     """Run the command line; a CommandError becomes one clear line and exit status 1."""
-    # A polite end counts as Ctrl-C, so that both leave a clean state.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # A polite end and a closed terminal count as Ctrl-C, so that all leave a clean state.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         app()
     except CommandError as error:
-        errors.print(f"[red]Error:[/] {show.plain(str(error))}")
-        sys.exit(1)
+        fail(str(error))
+    except HTTPClientError as error:
+        fail(f"{error} If that was the local stack, start it again with `make up`.")
+    except (BotoCoreError, ClientError) as error:
+        fail(str(error))
+
+
+def fail(message: str) -> NoReturn:
+    """One clear line on stderr, and exit status 1."""
+    errors.print(f"[red]Error:[/] {show.plain(message)}", soft_wrap=True)
+    sys.exit(1)
 
 
 def chosen(name: str | None) -> stack.Stack:
@@ -69,20 +85,23 @@ def document(value: Any) -> None:
 @app.command()
 def local(engine: OnEngine = None) -> None:
     """Start the stack, settle a sample order, and serve until Ctrl-C."""
-    started_here = lifecycle.healthy() is None
     running = lifecycle.up(engine=engine)
     try:
         with step("Drop the sample order"):
             settled = orders.follow(running, orders.fresh_object_key(), orders.order_body(None, {}))
         show.order(settled)
         show.addresses(running)
-        if started_here:
-            output.print("\nServing until Ctrl-C.")
-            signal.pause()
+        if not lifecycle.is_ours(running):
+            output.print("\nThe stack goes on without this shell; `make down` stops it.")
+            return
+        output.print("\nServing until Ctrl-C.")
+        while lifecycle.is_ours(running):
+            time.sleep(SERVING_LOOK_SECONDS)
+        output.print("The stack was stopped from another shell.")
     except KeyboardInterrupt:
         output.print()
     finally:
-        if started_here:
+        if lifecycle.is_ours(running):
             with step("Stop the stack"):
                 lifecycle.down()
 
@@ -174,7 +193,12 @@ def order(
             armed=armed,
             wait=not no_wait,
         )
-    document(result) if as_json else show.order(result)
+    if as_json:
+        document(result)
+    else:
+        arns = [item["arn"] for item in result["executions"]]
+        failed = {arn: books.execution(target, arn).failed_attempts() for arn in arns}
+        show.order(result, failed)
 
 
 @app.command(name="faults")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
 import platform
+import shutil
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +74,14 @@ def down() -> int:
         return _stop()
 
 
+def is_ours(running: stack.Stack) -> bool:
+    """Whether this very process started `running`, and nobody has replaced it since."""
+    try:
+        return stack.load_local() == running and running.started_by == os.getpid()
+    except CommandError:
+        return False
+
+
 def healthy() -> stack.Stack | None:
     """The local stack, if its emulator, its engine, its console and its page answer."""
     found = _standing()
@@ -135,6 +145,7 @@ def _start(
     complete = replace(
         deployed,
         engine=engine,
+        started_by=os.getpid(),
         versions={name: importlib.metadata.version(name) for name in SHOWN_VERSIONS}
         | {"python": platform.python_version()},
     )
@@ -208,6 +219,8 @@ def _start_console(endpoint: str, port: int) -> None:
         *("--port", str(port)),
         *("--log-level", "warning"),
     ]
+    # StackPort prefers the endpoint that it remembers, which was an earlier run's.
+    shutil.rmtree(state_folder() / ".stackport", ignore_errors=True)
     environment = processes.clean_environment() | {
         "HOME": str(state_folder()),
         "AWS_ENDPOINT_URL": endpoint,

@@ -145,13 +145,32 @@ def stop_all() -> int:
         stopped += len(processes)
         for process in processes:
             _quietly(process.terminate)
-        _, alive = psutil.wait_procs(processes, timeout=STOP_SECONDS)
-        for process in alive:
-            _quietly(process.kill)
-        psutil.wait_procs(alive, timeout=STOP_SECONDS)
+        if not _all_end(processes):
+            for process in processes:
+                _quietly(process.kill)
+            _all_end(processes)
     # Only those that have ended: the others belong to another state folder.
     _children[:] = [child for child in _children if child.poll() is None]
     return stopped
+
+
+def _all_end(processes: list[psutil.Process]) -> bool:
+    """Whether all of them end within STOP_SECONDS.
+
+    One whose parent is another shell stays a zombie until that one looks: it has ended too.
+    """
+
+    def has_ended(process: psutil.Process) -> bool:
+        try:
+            return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    try:
+        wait_for(lambda: all(map(has_ended, processes)), STOP_SECONDS)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _quietly(action: Callable[[], None]) -> None:

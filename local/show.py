@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -71,15 +73,25 @@ def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
     output.print(drawn)
 
 
-def order(result: Json) -> None:
-    """What became of one order: paths, our ledger, the provider's charges, the queue."""
+def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = None) -> None:
+    """What became of one order: paths, our ledger, the provider's charges, the queue.
+
+    `failed_attempts` holds an execution's errors by its ARN, the repeated ones included.
+    """
     place = result["object"]
     rows = [
         ("order", plain(f"s3://{place['bucket']}/{place['key']}")),
         ("version", plain(place["version_id"])),
         ("key", plain(result["idempotency_key"])),
     ]
-    rows += [("execution", _execution(item)) for item in result["executions"]]
+    for item in result["executions"]:
+        rows.append(("execution", _execution(item)))
+        if errors := (failed_attempts or {}).get(item["arn"]):
+            counted = (
+                f"{plain(name)} ({times} times)" if times > 1 else plain(name)
+                for name, times in Counter(errors).items()
+            )
+            rows.append(("", f"[{OPEN}]attempts that failed: {', '.join(counted)}[/]"))
     if not result["executions"]:
         rows.append(("execution", "none: not an order, or the rule is disabled"))
     rows.append(("our ledger", _record(result["record"]) if result["record"] else "no record"))
@@ -161,7 +173,7 @@ def replay(report: Json) -> None:
         output.print(f"{coloured(item['status'])} {plain(item['idempotency_key'])}")
     for item in report["left"]:
         output.print(f"[{OPEN}]left[/] {plain(item['idempotency_key'])}: {plain(item['why'])}")
-    output.print(f"{len(report['replayed'])} replayed, {report['deleted']} messages deleted.")
+    output.print(f"Replayed: {len(report['replayed'])}. Messages deleted: {report['deleted']}.")
 
 
 def addresses(stack: Stack) -> None:

@@ -55,6 +55,7 @@ class Stack:
     """What the other commands need to know of a stack.
 
     `endpoint` is the emulator's address, and None on AWS. `outputs` are the template's outputs.
+    `started_by` is the process that started a local one.
     `engine_url` is where executions run, when that is not in the emulator itself.
     """
 
@@ -67,6 +68,7 @@ class Stack:
     console_url: str | None = None
     page_url: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    started_by: int | None = None
 
     def client(self, service: str) -> Any:
         """A boto3 client for `service`, made once. Local ones can only reach loopback."""
@@ -133,7 +135,8 @@ def client(service: str, region: str, endpoint: str | None, attempts: int = 5) -
         return boto3.Session(region_name=region).client(service, config=config)  # type: ignore[call-overload]
     core = botocore.session.Session(session_vars=_NOTHING_OF_THE_SHELL)
     session = boto3.Session(botocore_session=core, region_name=region, **LOCAL_CREDENTIALS)
-    config = config.merge(Config(s3={"addressing_style": "path"}))
+    # No proxy of the shell either: it would be handed what belongs on this machine.
+    config = config.merge(Config(s3={"addressing_style": "path"}, proxies={}))
     return session.client(  # type: ignore[call-overload]
         service, endpoint_url=require_loopback(endpoint), config=config
     )

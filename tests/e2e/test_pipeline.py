@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from local import books, orders
@@ -243,6 +244,27 @@ def test_up_twice_is_harmless() -> None:
     again = document("up")
 
     assert again == document("status")
+
+
+def test_the_console_looks_at_this_stack_and_no_earlier_one(stack: Stack) -> None:
+    known = httpx.get(f"{stack.console_url}/api/endpoints", trust_env=False)
+
+    assert str(stack.endpoint) in known.text
+
+
+def test_the_summary_tells_which_attempts_failed(stack: Stack) -> None:
+    key = orders.fresh_object_key()
+
+    result = run("order", "--object-key", key, "--fault", "function.exit_after_charge")
+
+    assert "attempts that failed: Runtime.ExitError" in result.stdout
+    assert len(list(books.charges(stack, order_key(stack, key)))) == 1
+
+
+def order_key(stack: Stack, object_key: str) -> str:
+    """The idempotency key of the only order at an object key."""
+    (found,) = [one["pk"] for one in books.records(stack) if one["object_key"] == object_key]
+    return str(found)
 
 
 def test_the_sample_order_is_the_order_of_the_documentation() -> None:

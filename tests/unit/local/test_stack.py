@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from local.errors import CommandError
+from local.lifecycle import is_ours
 from local.processes import clean_environment
-from local.stack import Stack, load_local, require_loopback
+from local.stack import Stack, load_local, require_loopback, save
 
 LOCAL = Stack(name="charge-once", region="us-east-1", endpoint="http://127.0.0.1:4566", outputs={})
 
@@ -45,6 +50,33 @@ def test_a_local_client_ignores_the_shells_profile_and_keys(
 
     assert client.meta.endpoint_url == "http://127.0.0.1:4566"
     assert client._request_signer._credentials.access_key == "test"
+
+
+def test_a_local_client_goes_through_no_proxy_of_the_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
+    monkeypatch.setenv("http_proxy", "http://192.0.2.1:3128")
+
+    client = Stack(
+        name="charge-once", region="us-east-1", endpoint="http://127.0.0.1:4567", outputs={}
+    ).client("sns")
+
+    assert client._endpoint.http_session._proxy_config.proxy_url_for("http://127.0.0.1/") is None
+
+
+def test_a_stack_belongs_to_the_process_that_started_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CHARGE_ONCE_STATE", str(tmp_path))
+    ours = replace(LOCAL, started_by=os.getpid())
+    save(ours)
+
+    assert is_ours(ours)
+
+    save(replace(LOCAL, started_by=1))
+
+    assert not is_ours(ours)
 
 
 def test_background_processes_inherit_nothing_that_names_an_account(
