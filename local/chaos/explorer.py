@@ -48,10 +48,13 @@ class Actor:
     """Somebody, and all the answers so far. There is one object for each such history, so that
     two worlds are compared at the cost of a few pointers.
 
-    `stopped`: an execution that was aborted. `over`: how the actor ended before its time.
+    `stopped`: an execution that was aborted; `last` is the call that it was making, if that
+    arrives all the same. `over`: how the actor ended before its time.
     """
 
-    __slots__ = ("_following", "answers", "asked", "given", "kind", "name", "over", "stopped")
+    __slots__ = (
+        "_following", "answers", "asked", "given", "kind", "last", "name", "over", "stopped"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Actor:
         answers: tuple[Answer, ...] = (),
         *,
         stopped: bool = False,
+        last: Question | None = None,
         over: End | None = None,
     ) -> None:
         self.name = name
@@ -68,6 +72,7 @@ class Actor:
         self.given = given
         self.answers = answers
         self.stopped = stopped
+        self.last = last
         self.over = over
         self.asked: Question | End | None = over
         self._following: dict[object, Actor] = {}
@@ -81,10 +86,11 @@ class Actor:
             ),
         )
 
-    def stop(self) -> Actor:
-        """The same one, aborted."""
+    def stop(self, last: Question | None = None) -> Actor:
+        """The same one, aborted; `last` is under way and arrives at some time."""
         return self._follow(
-            "stop", lambda: Actor(self.name, self.kind, self.given, self.answers, stopped=True)
+            last or "stop",
+            lambda: Actor(self.name, self.kind, self.given, self.answers, stopped=True, last=last),
         )
 
     def crash(self) -> Actor:
@@ -255,7 +261,12 @@ class Explorer:
         if actor.asked is None:
             asked = self._next(actor.kind, actor.name, actor.given, actor.answers)
             # A stopped run makes no further call; its function, which is another process, may.
-            if actor.stopped and isinstance(asked, Question) and asked.service != "provider":
+            if (
+                actor.stopped
+                and isinstance(asked, Question)
+                and asked.service != "provider"
+                and asked != actor.last
+            ):
                 asked = End("ABORTED")
             actor.asked = asked
         return actor.asked
@@ -280,6 +291,9 @@ class Explorer:
             return
         if not actor.stopped:
             yield f"{words}: stopped", _put(world, number, actor.stop()), None
+            if question.service != "provider":
+                late = _put(world, number, actor.stop(question))
+                yield f"{words}: stopped, the call arrives all the same", late, None
         told = self._answer(world, actor, question)
         assert told is not None  # noqa: S101 - only replays wait
         _, following, wrong = told

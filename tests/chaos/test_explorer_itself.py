@@ -32,17 +32,16 @@ def test_an_order_older_than_the_providers_keys_is_charged_once() -> None:
 def test_a_broken_product_is_caught(mutation: Mutation) -> None:
     with mutation.code(), Scripts(definition=mutation.definition()) as scripts:
         explorer = Explorer(scripts)
-        stories = [
-            story
+        caught = any(
+            explorer.explore(beginning, until_violation=True, **actors).violations
             for beginning, actors in (
                 (FRESH, {"replays": 0, "reconciles": 0, "misfortunes": 1}),
                 (CLAIMED, {"deliveries": 0, "misfortunes": 0}),
-                (CLAIMED, {"deliveries": 0, "replays": 0, "misfortunes": 1}),
+                (FRESH, {"deliveries": 1, "replays": 0, "misfortunes": 1}),
             )
-            for story in explorer.explore(beginning, until_violation=True, **actors).violations
-        ]
+        )
 
-    assert stories
+    assert caught
 
 
 # ---------------------------------------------------------------- agreement with the engine
