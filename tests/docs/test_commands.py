@@ -26,6 +26,7 @@ RUN_HERE = {
 #: Run by other tests, or by what they call: they take minutes, need AWS, or serve for ever.
 RUN_ELSEWHERE = {
     "bench": "tests/production/test_bench.py",
+    "chaos": "tests/chaos/test_campaign.py",
     "delete": "tests/production/test_deploy_and_delete.py",
     "deploy": "tests/production/test_deploy_and_delete.py",
     "down": "tests/conftest.py",
