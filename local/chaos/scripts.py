@@ -100,18 +100,17 @@ class _Asked(BaseException):
 class Scripts:
     """Runs actors. Use it as a context manager, one at a time in a process.
 
-    `definition` and `function` are there to be broken by tests. `age` is how old the order is.
+    `definition` replaces the one in the file, tokens included: a test breaks the product with it.
+    `age` is how old the order is.
     """
 
     def __init__(
         self,
         *,
         definition: Json | None = None,
-        function: type[Function] = Function,
         age: timedelta = timedelta(minutes=1),
     ) -> None:
         self._pipeline = InProcess(charge=self._charge, around=self._around, definition=definition)
-        self._function_class = function
         self._age = age
         self._answers: Sequence[Answer] = ()
         self._position = 0
@@ -303,7 +302,7 @@ class Scripts:
             record_ttl_seconds=90 * 86_400,
             fault_table=None,
         )
-        function = self._function_class(settings, pool=self._pool(), sleep=lambda _: None)
+        function = Function(settings, pool=self._pool(), sleep=lambda _: None)
         # What the version holds never changes: no step of its own.
         function._store = S3OrderStore(_ScriptedClient(self, "s3"))
         return function

@@ -177,13 +177,10 @@ class _SteppedStore(SqliteStore):
 class Simulation:
     """One world. Use it as a context manager, one at a time in a process; `run` plays schedules.
 
-    `definition` and `function` let a test break the product: the definition, tokens included,
-    and the class of the charge function.
+    `definition` replaces the one in the file, tokens included: a test breaks the product with it.
     """
 
-    def __init__(
-        self, *, definition: Json | None = None, function: type[Function] = Function
-    ) -> None:
+    def __init__(self, *, definition: Json | None = None) -> None:
         self._store = _SteppedStore(":memory:")
         self._provider = InProcessProvider(store=self._store)
         self._pipeline = InProcess(
@@ -192,7 +189,6 @@ class Simulation:
             provider=self._provider,
             definition=definition,
         )
-        self._function_class = function
         self._exit = contextlib.ExitStack()
         self._begin(0, Plan())
 
@@ -200,6 +196,7 @@ class Simulation:
         with contextlib.ExitStack() as opened:
             clock = opened.enter_context(time_machine.travel(_DAWN, tick=False))
             self._advance = clock.shift
+            opened.callback(random.setstate, random.getstate())
             opened.callback(self._provider.close)
             opened.enter_context(self._pipeline)
             opened.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -226,7 +223,7 @@ class Simulation:
             self._faults.active = False
             self._repair()
             verdict = judge(self._books())
-            verdict.violations += self._violations
+            verdict.violations += self._violations + self._left_open(verdict)
         finally:
             self._stage.dismiss()
             self._forget()
@@ -253,6 +250,7 @@ class Simulation:
         self._violations: list[str] = []
         self._findings: list[Json] = []
         self._deliveries = 0
+        self._queued: set[str | None] = set()
         self._outage = False
         self._passes = 0
         random.seed(f"{seed} jitter")
@@ -297,8 +295,8 @@ class Simulation:
     def _is_worth_a_replay(self) -> bool:
         keys = self._queued_keys()
         records = {record["pk"]: record["status"] for record in self._pipeline.ledger()}
-        before = getattr(self, "_queued", None)
-        self._queued = {key for key in keys if records.get(key or "") not in ("rejected",)}
+        before = self._queued
+        self._queued = {key for key in keys if records.get(key or "") != "rejected"}
         return bool(self._queued) and self._queued != before
 
     def _alone(self, name: str, act: Callable[[], Any]) -> Any:
@@ -306,6 +304,13 @@ class Simulation:
         self._stage.enter(name, lambda: answer.append(act()))
         self._stage.play()
         return answer[0] if answer else None
+
+    def _left_open(self, verdict: Verdict) -> list[str]:
+        """Only what has been overwritten may stay open: a person decides whether it is wanted."""
+        overwritten = len(self._versions) - len({version.key for version in self._versions})
+        if verdict.open_and_reported <= overwritten:
+            return []
+        return [f"{verdict.open_and_reported} orders stay open, {overwritten} were overwritten"]
 
     def _books(self) -> Books:
         found = {finding["idempotency_key"] for finding in self._findings}
@@ -618,9 +623,7 @@ class Simulation:
             record_ttl_seconds=90 * 86_400,
             fault_table=None,
         )
-        function = self._function_class(
-            settings, pool=_SteppedPool(self, "charge"), sleep=self._sleep
-        )
+        function = Function(settings, pool=_SteppedPool(self, "charge"), sleep=self._sleep)
         function._store = S3OrderStore(_SteppedClient(self, "charge", "s3"))
         self._store.before_commit = self._commit_point
         return function
