@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from local.chaos import schedules
+from local.chaos.bodies import KINDS
 from local.chaos.mutations import MUTATIONS, Mutation
 from local.chaos.shrink import shrink, tell
 from local.chaos.simulation import Plan, Simulation
@@ -14,7 +17,7 @@ from local.chaos.simulation import Plan, Simulation
 pytestmark = pytest.mark.xdist_group("chaos-simulation")
 
 #: Enough for every kind of boundary to be broken, little enough for every test run.
-SHORT_FORM = range(60)
+SHORT_FORM = range(40)
 #: Owners die, and several helpers come at once.
 RUSH = Plan(deliveries=(2,), stops=2, replays=1, reconciles=3, rate=0.05)
 #: Owners die, and nobody comes before the provider has forgotten its keys.
@@ -67,6 +70,31 @@ def test_an_order_whose_event_never_arrives_is_found_and_settled() -> None:
 
     assert outcome.deliveries == 0
     assert outcome.verdict.settled == 1
+
+
+PLANS = st.builds(
+    Plan,
+    deliveries=st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple),
+    bodies=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3).map(tuple),
+    overwritten=st.booleans(),
+    days=st.integers(1, 2),
+    rate=st.sampled_from((0.0, 0.05, 0.2)),
+    stops=st.integers(0, 3),
+    replays=st.integers(0, 2),
+    reconciles=st.integers(0, 3),
+    outage=st.booleans(),
+)
+
+
+def test_whatever_the_plan_every_promise_is_kept() -> None:
+    with Simulation() as simulation:
+
+        @settings(max_examples=25, deadline=None)
+        @given(plan=PLANS, seed=st.integers(0, 1_000_000))
+        def keeps_every_promise(plan: Plan, seed: int) -> None:
+            assert simulation.run(seed, plan).violations == []
+
+        keeps_every_promise()
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
