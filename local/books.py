@@ -236,7 +236,8 @@ def _message(item: Json) -> Message:
         # Somebody else's message is shown, not lost.
         body=body if isinstance(body, dict) else {"error": item["Body"]},
         attributes={
-            name: value["StringValue"] for name, value in item.get("MessageAttributes", {}).items()
+            name: value.get("StringValue", "")
+            for name, value in item.get("MessageAttributes", {}).items()
         },
     )
 

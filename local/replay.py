@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from backstop.message import order_of
 from botocore.exceptions import ClientError
 
 from local import books, orders
 from local.books import Message
-from local.errors import CommandError
 from local.execution_names import execution_name
 from local.stack import Stack
 
@@ -126,12 +126,22 @@ def _settle(stack: Stack, key: str, messages: list[Message], *, discard: bool) -
     """Do what can be done for one order, and say what shall become of its messages."""
     try:
         return _settle_one(stack, key, messages, discard=discard)
-    except (ClientError, CommandError) as error:
-        # One order that cannot be replayed must not keep the others from it.
-        return _Verdict(delete=False, why=f"not replayed: {error}")
+    except Exception as error:
+        # Whatever a message or a record may hold, it must not keep the other orders from it.
+        return _Verdict(delete=False, why=f"not replayed: {type(error).__name__}: {error}")
 
 
-def _settle_one(stack: Stack, key: str, messages: list[Message], *, discard: bool) -> _Verdict:
+def _settle_one(  # noqa: PLR0911 - one verdict each
+    stack: Stack, key: str, messages: list[Message], *, discard: bool
+) -> _Verdict:
+    newest = max(messages, key=lambda message: message.sent_at)
+    order = newest.body["order"]
+    if order_of(replay_input(order, None))["idempotency_key"] != key:
+        return _Verdict(delete=False, why="the message's key is not that of its order")
+    if any(message.error == "ConflictingCharge" for message in messages) and not discard:
+        return _Verdict(
+            delete=False, why="ConflictingCharge: a person decides, then delete it with --discard"
+        )
     record = books.record(stack, key) or {}
     if record.get("status") in SETTLED:
         return _Verdict(delete=True)
@@ -142,8 +152,6 @@ def _settle_one(stack: Stack, key: str, messages: list[Message], *, discard: boo
     owner = record.get("owner")
     if owner and is_running(stack, owner):
         return _Verdict(delete=False, why=f"its owner {owner} is still running")
-    newest = max(messages, key=lambda message: message.sent_at)
-    order = newest.body["order"]
     if superseded := why_superseded(stack, order):
         return _Verdict(delete=False, why=superseded)
 
@@ -156,7 +164,7 @@ def _verdict_of(stack: Stack, key: str, arn: str) -> _Verdict:
     run = books.execution(stack, arn)
     replayed = {"idempotency_key": key, "execution": arn, "status": run.status}
     record = books.record(stack, key)
-    settled = record is not None and record["status"] in SETTLED
+    settled = record is not None and record.get("status") in SETTLED
     queued_its_own = run.path[-2:] == ["QueueFailure", "ChargeFailed"]
     if settled or queued_its_own:
         return _Verdict(delete=True, replayed=replayed)
@@ -198,7 +206,8 @@ def replay_input(order: Json, owner: str | None) -> Json:
     else:
         s3_object["version-id"] = order["version_id"]
     event: Json = {"detail": {"bucket": {"name": order["bucket"]}, "object": s3_object}}
-    return event | ({"replay": {"owner": owner}} if owner else {})
+    # Also without an owner: `replay` has the provider's books asked first.
+    return event | {"replay": {"owner": owner} if owner else {}}
 
 
 def _start(stack: Stack, key: str, order: Json, owner: str | None, message_id: str) -> str:

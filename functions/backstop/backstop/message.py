@@ -60,7 +60,9 @@ def queued_its_own(latest_events: list[dict[str, Any]]) -> bool:
     `latest_events` is the last page of its history, newest first. A run can be stopped between
     `QueueFailure` and its end; a second message would only send a person looking twice.
     """
-    return any(
-        event.get("stateExitedEventDetails", {}).get("name") == "QueueFailure"
-        for event in latest_events
-    )
+    older = iter(latest_events)
+    for event in older:
+        if event.get("stateExitedEventDetails", {}).get("name") == "QueueFailure":
+            # A state is also left by its Catch: what its task did stands just before.
+            return next(older, {}).get("type") == "TaskSucceeded"
+    return False

@@ -174,7 +174,7 @@ class _Answer:
             return float(text[:9])  # some thirty years are enough
         try:
             moment = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         if moment.tzinfo is None:
             return None

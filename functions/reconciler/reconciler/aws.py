@@ -226,6 +226,8 @@ class StepFunctions:
         self._arn = state_machine_arn
 
     def run(self, arn: str) -> Run:
+        if not arn:  # edited by hand; the client would refuse to ask
+            return Run("GONE", None)
         try:
             answer = self._client.describe_execution(executionArn=arn)
         except ClientError as error:

@@ -109,9 +109,21 @@ def test_a_run_that_was_stopped_after_its_own_message_is_recognised() -> None:
     events: list[dict[str, Any]] = [
         {"type": "ExecutionAborted"},
         {"type": "TaskStateExited", "stateExitedEventDetails": {"name": "QueueFailure"}},
+        {"type": "TaskSucceeded"},
     ]
 
     assert queued_its_own(events)
+
+
+def test_a_run_whose_message_the_queue_refused_needs_another() -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "ExecutionFailed"},
+        {"type": "FailStateEntered", "stateEnteredEventDetails": {"name": "QueueUnreachable"}},
+        {"type": "TaskStateExited", "stateExitedEventDetails": {"name": "QueueFailure"}},
+        {"type": "TaskFailed"},
+    ]
+
+    assert not queued_its_own(events)
 
 
 def test_a_run_that_was_stopped_while_it_queued_needs_a_message() -> None:
