@@ -85,23 +85,28 @@ def document(value: Any) -> None:
 @app.command()
 def local(engine: OnEngine = None) -> None:
     """Start the stack, settle a sample order, and serve until Ctrl-C."""
+    was_up = lifecycle.healthy() is not None
     running = lifecycle.up(engine=engine)
+
+    def is_ours() -> bool:
+        return not was_up and lifecycle.is_ours(running)
+
     try:
         with step("Drop the sample order"):
             settled = orders.follow(running, orders.fresh_object_key(), orders.order_body(None, {}))
         show.order(settled)
         show.addresses(running)
-        if not lifecycle.is_ours(running):
+        if not is_ours():
             output.print("\nThe stack goes on without this shell; `make down` stops it.")
             return
         output.print("\nServing until Ctrl-C.")
-        while lifecycle.is_ours(running):
+        while is_ours():
             time.sleep(SERVING_LOOK_SECONDS)
         output.print("The stack was stopped from another shell.")
     except KeyboardInterrupt:
         output.print()
     finally:
-        if lifecycle.is_ours(running):
+        if is_ours():
             with step("Stop the stack"):
                 lifecycle.down()
 
