@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from local import cli
+from local import cli, progress
 from local.lab import tallies
 from local.lab.rows import Row
 from tests.lab import pinned
@@ -122,8 +122,9 @@ def test_the_tables_name_every_handler_and_scenario(
     sim_rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tallies, "sim", lambda: sim_rows)
+    monkeypatch.setattr(progress.output, "width", 300)
 
-    result = CliRunner().invoke(cli.app, ["sim"], env={"COLUMNS": "300"})
+    result = CliRunner().invoke(cli.app, ["sim"])
 
     words = " ".join(result.stdout.split())
     for name in (*pinned.SCENARIOS, "charge once", "transient", "poison"):
