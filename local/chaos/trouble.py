@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import psutil
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local import processes
 from local.emulator.faults import PATH
@@ -151,7 +151,9 @@ class Trouble:
 
         def run() -> None:
             while not self._over.wait(dice.uniform(0, 2 * seconds)):
-                with contextlib.suppress(CommandError, ClientError):  # trouble meets trouble
+                with contextlib.suppress(
+                    CommandError, ClientError, BotoCoreError
+                ):  # trouble meets it
                     act(dice)
 
         thread = threading.Thread(target=run, name=name, daemon=True)
