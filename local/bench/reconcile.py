@@ -63,6 +63,8 @@ class SyntheticBooks:
 
     # ---- bucket
 
+    name = "bucket"
+
     def versions(self, cursor: Cursor) -> Page[ObjectVersion]:
         following = self._turn(cursor)
         return Page([self.version(place) for _, place in self._page.values()], following)

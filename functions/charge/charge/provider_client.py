@@ -92,8 +92,12 @@ class ProviderClient:
                 raise ProviderMisbehaved(f"201 for charge {charge.id}, which did not succeed")
             return charge, answer.headers.get("Idempotent-Replayed") == "true"
         if answer.status == 402:
-            # Only in the contract's form: a 402 of some proxy is nobody's declined card.
-            raise PaymentDeclined(_decline_reason(answer.problem()))
+            # Only in the contract's form: a 402 of some proxy is nobody's declined card, and a
+            # decline ends the order for good, so it must be this order's.
+            charge = _charge(answer.problem().get("charge"), request.reference)
+            if charge.succeeded:
+                raise ProviderMisbehaved(f"402 for charge {charge.id}, which succeeded")
+            raise PaymentDeclined(charge.decline_reason)
         if answer.status == 409:
             raise KeyInUse("another request with this key is under way", retry_after=answer.wait)
         if answer.status == 422:
@@ -246,12 +250,6 @@ def _charge(document: object, reference: str) -> ProviderCharge:
         order_id=_text(document.get("metadata"), "order_id"),
         decline_reason=_text(document, "failure_code") or _NO_REASON,
     )
-
-
-def _decline_reason(problem: dict[str, object]) -> str:
-    """The same words as the books have for it, where the problem includes the charge."""
-    in_books = _text(problem.get("charge"), "failure_code")
-    return in_books or _text(problem, "detail") or _NO_REASON
 
 
 def _text(members: object, name: str) -> str | None:

@@ -275,14 +275,14 @@ class Audit:
     def _charges(self, cursor: Cursor) -> Cursor:
         progress = self._progress
         page = self.provider.charges(cursor, progress.horizon)
-        ours = [charge for charge in page.items if is_our_reference(charge.reference)]
+        ours = [charge for charge in page.items if self._is_ours(charge)]
         references = [charge.reference for charge in ours if charge.reference]
         records = self.ledger.records(dict.fromkeys(references))
         matched = []
         candidates: dict[str, Candidate] = {}
         for charge, key in zip(ours, references, strict=True):
             record = records.get(key)
-            if not charge.succeeded or (record and record.status == IN_PROGRESS):
+            if not charge.succeeded or (record and _is_open(record)):
                 continue  # no money moved; or phase `open` has asked, or will ask, its owner
             if record is None or not _agree(record, charge):
                 candidates[key] = Candidate(key=key, place=charge.place)
@@ -293,6 +293,19 @@ class Audit:
         progress.scanned["charges"] += len(page.items)
         progress.foreign_charges += len(page.items) - len(ours)
         return page.next
+
+    def _is_ours(self, charge: Charge) -> bool:
+        """Whether the charge is for an order of this bucket.
+
+        Another stack may use the same account at the provider; its keys look like ours. A place
+        that fits the key tells whose it is; one that does not fit tells nothing.
+        """
+        if not is_our_reference(charge.reference):
+            return False
+        place = charge.place
+        if place is None or place.idempotency_key != charge.reference:
+            return True
+        return place.bucket == self.bucket.name
 
     def _unmatched(self, cursor: Cursor) -> Cursor:
         tally = self._progress.tally
@@ -509,8 +522,17 @@ def _identity(document: dict[str, Any]) -> str:
 def _is_odd(record: Record) -> bool:
     """A record that the state machine would not have written."""
     if record.status == DONE:
-        return record.charge_id is None or record.order_id is None
-    return record.status not in SETTLED and record.status != IN_PROGRESS
+        return (
+            record.charge_id is None
+            or record.order_id is None
+            or as_time(record.settled_at) is None
+        )
+    return record.status not in SETTLED and not _is_open(record)
+
+
+def _is_open(record: Record) -> bool:
+    """In progress, and in the index of open records: the phase `open` asks for its owner."""
+    return record.status == IN_PROGRESS and record.open_since is not None
 
 
 def _agree(record: Record, charge: Charge) -> bool:

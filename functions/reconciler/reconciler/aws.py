@@ -75,12 +75,12 @@ class S3Bucket:
 
     def __init__(self, s3: Any, name: str) -> None:
         self._s3 = s3
-        self._name = name
+        self.name = name
 
     def versions(self, cursor: Cursor) -> Page[ObjectVersion]:
         """A page of up to 1,000; the cursor is the pair of markers of ListObjectVersions."""
         markers = {} if cursor is None else {"KeyMarker": cursor[0], "VersionIdMarker": cursor[1]}
-        answer = self._s3.list_object_versions(Bucket=self._name, Prefix=PREFIX, **markers)
+        answer = self._s3.list_object_versions(Bucket=self.name, Prefix=PREFIX, **markers)
         following = (
             [answer["NextKeyMarker"], answer["NextVersionIdMarker"]]
             if answer["IsTruncated"]
@@ -123,7 +123,7 @@ class S3Bucket:
 
     def _version(self, item: dict[str, Any]) -> ObjectVersion:
         return ObjectVersion(
-            place=Place(self._name, item["Key"], item["VersionId"]),
+            place=Place(self.name, item["Key"], item["VersionId"]),
             etag=item["ETag"].strip('"'),
             size=item["Size"],
             last_modified=item["LastModified"],

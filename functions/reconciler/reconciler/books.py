@@ -152,6 +152,9 @@ class Unreadable(Exception):
 class Bucket(Protocol):
     """The order bucket."""
 
+    @property
+    def name(self) -> str: ...
+
     def versions(self, cursor: Cursor) -> Page[ObjectVersion]:
         """Every object version below `orders/`."""
         ...

@@ -53,6 +53,8 @@ CHARGE = {
     "metadata": {"order_id": "A-1001"},
     "failure_code": None,
 }
+FAILED = CHARGE | {"status": "failed", "failure_code": "insufficient_funds"}
+PROBLEM = {"Content_Type": "application/problem+json"}
 
 
 class Context:
@@ -184,7 +186,7 @@ def test_a_settled_order_is_one_metric_and_one_line(
 @pytest.mark.parametrize(
     ("reply", "error", "level"),
     [
-        (answer(402, b"{}", Content_Type="application/problem+json"), PaymentDeclined, "WARNING"),
+        (answer(402, {"charge": FAILED}, **PROBLEM), PaymentDeclined, "WARNING"),
         (answer(409), KeyInUse, "WARNING"),
         (answer(401), ProviderCredentialsRefused, "ERROR"),
         (answer(418), ProviderMisbehaved, "ERROR"),
@@ -222,8 +224,7 @@ def test_a_rejection_says_why(aws: FakeAws, provider: Scripted) -> None:
 
 
 def test_a_decline_says_why(aws: FakeAws, provider: Scripted) -> None:
-    failed = CHARGE | {"status": "failed", "failure_code": "insufficient_funds"}
-    provider.script = [answer(402, {"charge": failed}, Content_Type="application/problem+json")]
+    provider.script = [answer(402, {"charge": FAILED}, **PROBLEM)]
 
     with pytest.raises(PaymentDeclined) as caught:
         handler.handle(EVENT, Context())

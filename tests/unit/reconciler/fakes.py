@@ -120,6 +120,8 @@ class World:
 
     # ---- the order bucket
 
+    name = "bucket"
+
     def versions(self, cursor: Cursor) -> Page[ObjectVersion]:
         return self._page(self.versions_, cursor)
 

@@ -403,6 +403,17 @@ def test_charges_of_others_at_the_same_provider_are_counted(world: World) -> Non
     assert progress.foreign_charges == 3
 
 
+def test_a_charge_for_an_order_of_another_bucket_is_its_own_pipelines(world: World) -> None:
+    elsewhere = Place("another-bucket", "orders/theirs.json", "v1")
+    world.charge(elsewhere)
+
+    progress = world.reconcile(repair=True)
+
+    assert progress.findings == []
+    assert progress.foreign_charges == 1
+    assert world.started == {}
+
+
 def test_books_that_agree_are_compared_without_a_look_up(world: World) -> None:
     world.reconcile()
 
@@ -482,6 +493,34 @@ def test_a_record_in_no_state_that_a_run_knows_is_left_to_a_person(world: World)
 
     assert kinds(progress) == ["charged_not_recorded"]
     assert world.started == {}
+
+
+def test_a_done_record_without_a_time_is_compared_with_the_provider_too(world: World) -> None:
+    place = world.land("odd.json")
+    world.record(place, settled_at="yesterday")
+
+    assert kinds(world.reconcile()) == ["recorded_not_charged"]
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_an_open_record_that_its_index_lacks_is_found_all_the_same(
+    world: World, charged: bool
+) -> None:
+    place = world.land("odd.json")
+    world.open_record(place, open_since=None)
+    if charged:
+        world.charge(place)
+
+    assert kinds(world.reconcile()) == ["charged_not_recorded" if charged else "stuck"]
+
+
+def test_an_open_record_of_an_object_that_is_gone_is_found_through_its_charge(
+    world: World,
+) -> None:
+    place = charged_for_an_object_that_is_gone(world)
+    world.open_record(place, open_since=None)
+
+    assert kinds(world.reconcile()) == ["charged_not_recorded"]
 
 
 def test_a_charge_whose_object_nobody_names_is_left_to_a_person(world: World) -> None:

@@ -294,6 +294,12 @@ def test_an_owner_that_does_not_exist_is_dead(code: str) -> None:
     run = StepFunctions(Refusing(code), MACHINE).run("arn")
 
     assert run == Run("GONE", None)
+
+
+def test_an_owner_without_a_name_is_dead_and_not_asked_for() -> None:
+    run = StepFunctions(Refusing("AccessDenied"), MACHINE).run("")
+
+    assert run == Run("GONE", None)
     assert not run.is_running
 
 
