@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from local import books
+from local import books, lifecycle
 from local.cli import app
 from local.paths import PROJECT
 from local.stack import Stack
@@ -57,6 +57,12 @@ def test_every_command_of_a_page_is_run_here_or_elsewhere() -> None:
 
     assert named <= RUN_HERE | RUN_ELSEWHERE.keys()
     assert [test for test in RUN_ELSEWHERE.values() if not (PROJECT / test).is_file()] == []
+
+
+@pytest.fixture(autouse=True)
+def nobody_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`local` serves the stack that its own process started: here that is the test's."""
+    monkeypatch.setattr(lifecycle, "is_ours", lambda _: False)
 
 
 @pytest.mark.parametrize(
