@@ -2,6 +2,9 @@
 
 With --json exactly one JSON document goes to stdout; all else goes to stderr. Exit status 0: the
 document was produced, outcomes are in it; 1: the command failed; 2: wrong usage.
+
+Each imports what it needs when it runs: AWS's libraries alone take longer to load than most
+commands take to run, and `--help` needs none of them.
 """
 
 from __future__ import annotations
@@ -11,18 +14,18 @@ import secrets
 import signal
 import sys
 import time
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from local import aws, bench, books, faults, lifecycle, orders, picture, processes, show, stack
-from local import delete as deletion
-from local import reconcile as reconciling
-from local import replay as replaying
+from local import fault_names, show
 from local.errors import CommandError
 from local.progress import counter, errors, output, step
+
+if TYPE_CHECKING:
+    from local.stack import Stack
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +34,28 @@ app = typer.Typer(
     help="charge-once on this machine, or with --stack NAME the same commands on AWS.",
 )
 
-app.add_typer(bench.app, name="bench")
+
+class Measurements(typer.core.TyperGroup):
+    """`bench` and its commands, which are imported when one of them is asked for."""
+
+    @cached_property
+    def _real(self) -> typer.core.TyperGroup:
+        from local import bench
+
+        return typer.main.get_group(bench.app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return self._real.list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self._real.get_command(ctx, cmd_name)
+
+
+app.add_typer(
+    typer.Typer(cls=Measurements, no_args_is_help=True),
+    name="bench",
+    help="Measure: each figure comes with the cores and versions it is from.",
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 OnAws = Annotated[
@@ -39,7 +63,7 @@ OnAws = Annotated[
     typer.Option("--stack", metavar="NAME", help="A stack on AWS instead of the local one."),
 ]
 OnEngine = Annotated[
-    lifecycle.EngineName | None,
+    Literal["ministack", "step-functions-local"] | None,
     typer.Option("--engine", help="What runs the executions; by default the emulator itself."),
 ]
 
@@ -57,9 +81,13 @@ def main() -> None:
         app()
     except CommandError as error:
         fail(str(error))
-    except HTTPClientError as error:
-        fail(f"{error} If that was the local stack, start it again with `make up`.")
-    except (BotoCoreError, ClientError) as error:
+    except Exception as error:
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+        if isinstance(error, HTTPClientError):
+            fail(f"{error} If that was the local stack, start it again with `make up`.")
+        if not isinstance(error, (BotoCoreError, ClientError)):
+            raise
         fail(str(error))
 
 
@@ -69,8 +97,10 @@ def fail(message: str) -> NoReturn:
     sys.exit(1)
 
 
-def chosen(name: str | None) -> stack.Stack:
+def chosen(name: str | None) -> Stack:
     """The stack that a command works on."""
+    from local import stack
+
     return stack.load_local() if name is None else stack.load_aws(name)
 
 
@@ -85,6 +115,8 @@ def document(value: Any) -> None:
 @app.command()
 def local(engine: OnEngine = None) -> None:
     """Start the stack, settle a sample order, and serve until Ctrl-C."""
+    from local import lifecycle, orders
+
     was_up = lifecycle.healthy() is not None
     running = lifecycle.up(engine=engine)
 
@@ -114,6 +146,8 @@ def local(engine: OnEngine = None) -> None:
 @app.command()
 def up(engine: OnEngine = None, as_json: AsJson = False) -> None:
     """Start the stack in the background; harmless when it is up already."""
+    from local import lifecycle
+
     running = lifecycle.up(engine=engine)
     if as_json:
         document(running.status())
@@ -124,6 +158,8 @@ def up(engine: OnEngine = None, as_json: AsJson = False) -> None:
 @app.command()
 def down(as_json: AsJson = False) -> None:
     """Stop the stack and leave no process behind."""
+    from local import lifecycle
+
     with step("Stop the stack"):
         stopped = lifecycle.down()
     if as_json:
@@ -135,6 +171,8 @@ def down(as_json: AsJson = False) -> None:
 @app.command()
 def status(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     """Where everything is: addresses, names, versions."""
+    from local import lifecycle
+
     found = chosen(on_aws)
     if on_aws is None and lifecycle.healthy() is None:
         raise CommandError("The local stack does not answer: start it again with `make up`.")
@@ -162,7 +200,7 @@ def order(
     ] = False,
     fault: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:TIMES]", help=f"One of {', '.join(faults.NAMES)}."),
+        typer.Option(metavar="NAME[:TIMES]", help=f"One of {', '.join(fault_names.NAMES)}."),
     ] = None,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for the executions to end.")
@@ -178,6 +216,8 @@ def order(
       order --fault function.exit_after_charge:1
       order --fault provider.unavailable:99
     """
+    from local import books, faults, orders
+
     try:
         armed = [faults.Fault.parse(text) for text in fault or []]
     except ValueError as error:
@@ -213,6 +253,8 @@ def faults_(
     on_aws: OnAws = None,
 ) -> None:
     """List the armed faults, or clear them."""
+    from local import faults
+
     target = chosen(on_aws)
     if clear:
         faults.clear(target)
@@ -227,6 +269,8 @@ def stop(
     on_aws: OnAws = None,
 ) -> None:
     """Stop an execution, as an operator would in the console."""
+    from local import books, orders
+
     target = chosen(on_aws)
     books.execution(target, execution)  # says clearly when there is none
     target.client("stepfunctions").stop_execution(executionArn=execution)
@@ -241,6 +285,8 @@ def stop(
 @app.command()
 def ledger(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     """Our ledger's records."""
+    from local import books
+
     found = list(books.records(chosen(on_aws)))
     document({"records": found}) if as_json else show.ledger(found)
 
@@ -248,6 +294,8 @@ def ledger(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 @app.command()
 def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     """The provider's charges."""
+    from local import books, orders
+
     found = [orders.contract_charge(charge) for charge in books.charges(chosen(on_aws))]
     if as_json:
         document({"charges": found})
@@ -258,6 +306,8 @@ def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 @app.command()
 def queue(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     """The failure queue's messages, left where they are."""
+    from local import books
+
     found = [message.summary() for message in books.messages(chosen(on_aws))]
     document({"messages": found}) if as_json else show.queue(found)
 
@@ -265,6 +315,8 @@ def queue(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 @app.command()
 def executions(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     """The state machine's executions, newest first, with their paths through the states."""
+    from local import books
+
     target = chosen(on_aws)
     found = [books.execution(target, arn).summary() for arn in books.execution_arns(target)]
     document({"executions": found}) if as_json else show.executions(found)
@@ -284,6 +336,8 @@ def replay(
 
     Harmless for what is settled or still running; says what it left, and why.
     """
+    from local import replay as replaying
+
     if (idempotency_key is None) != everything:
         raise typer.BadParameter("give either --idempotency-key KEY or --all")
     target = chosen(on_aws)
@@ -309,6 +363,8 @@ def reconcile(
     on_aws: OnAws = None,
 ) -> None:
     """Compare orders, ledger and provider: what is wrong, since when, and what to do about it."""
+    from local import reconcile as reconciling
+
     target = chosen(on_aws)
     with reconciling.progress() as announce:
         report = reconciling.reconcile(
@@ -343,6 +399,8 @@ def deploy(
 
     The first time sam asks for every parameter; it always shows the change set before it asks.
     """
+    from local import aws
+
     changed = dict(pair.partition("=")[::2] for pair in parameters or [] if "=" in pair)
     if len(changed) != len(parameters or []):
         raise typer.BadParameter("give each parameter once, as NAME=VALUE")
@@ -368,6 +426,9 @@ def delete(
 
     Orders, ledger, failure queue, reports and the key outlive the stack.
     """
+    from local import aws, stack
+    from local import delete as deletion
+
     wanted = aws.environment(environment)
     doomed = stack.load_aws(wanted.stack_name, wanted.region)
     found = deletion.kept(doomed)
@@ -413,7 +474,8 @@ def page(
     on_aws: OnAws = None,
 ) -> None:
     """Serve the counting-house page on this machine until Ctrl-C."""
-    from local.page.serve import serve  # noqa: PLC0415 - a web server, for this command alone
+    from local import processes
+    from local.page.serve import serve
 
     target = chosen(on_aws)
     chosen_port = processes.free_port(port)
@@ -424,6 +486,8 @@ def page(
 @app.command(name="picture")
 def picture_(as_json: AsJson = False) -> None:
     """Draw the state machine again, for the docs."""
+    from local import picture
+
     changed = picture.write()
     if as_json:
         document({"file": str(picture.PICTURE), "changed": changed})
@@ -432,14 +496,13 @@ def picture_(as_json: AsJson = False) -> None:
 
 
 # ---------------------------------------------------------------- the lab
-# Imported where they are used: moto alone takes longer to import than most commands take to run.
 
 
 @app.command()
 def sim(as_json: AsJson = False) -> None:
     """Play every handler against every fault, offline: who charges how often for one order."""
-    from local.lab import show as lab_show  # noqa: PLC0415
-    from local.lab import tallies  # noqa: PLC0415
+    from local.lab import show as lab_show
+    from local.lab import tallies
 
     with step("Play the handlers"):
         rows = tallies.sim()
@@ -449,8 +512,8 @@ def sim(as_json: AsJson = False) -> None:
 @app.command()
 def limits(as_json: AsJson = False) -> None:
     """Play the window between charge and commit, and what closes it."""
-    from local.lab import show as lab_show  # noqa: PLC0415
-    from local.lab import tallies  # noqa: PLC0415
+    from local.lab import show as lab_show
+    from local.lab import tallies
 
     with step("Play the handlers"):
         rows = tallies.limits()
@@ -477,8 +540,9 @@ def lab(
 
     Takes about two minutes. Starts the local stack when none is up, and then stops it again.
     """
-    from local.lab import docs, run, tallies  # noqa: PLC0415
-    from local.lab import show as lab_show  # noqa: PLC0415
+    from local import stack
+    from local.lab import docs, run, tallies
+    from local.lab import show as lab_show
 
     if (delete and on_aws is None) or (write_docs and on_aws is not None):
         raise typer.BadParameter("--delete needs --stack, and --write-docs the local stack")
@@ -512,22 +576,22 @@ def chaos(
 
     Runs on a stack of its own, so that nobody else's orders are among those that suffer.
     """
-    from local.chaos import show as chaos_show  # noqa: PLC0415
+    from local.chaos import show as chaos_show
 
     if schedule is not None:
-        from local.chaos import shrink  # noqa: PLC0415
+        from local.chaos import shrink
 
         output.print(shrink.story_of(schedule), markup=False)
         return
     seed = seed if seed is not None else secrets.randbelow(1_000_000)
     errors.print(f"Seed {seed}.")
     if in_process:
-        from local.chaos import schedules  # noqa: PLC0415
+        from local.chaos import schedules
 
         with counter("Schedules") as announce:
             report = schedules.run(orders_, seed, announce)
     else:
-        from local.chaos import campaign  # noqa: PLC0415
+        from local.chaos import campaign
 
         report = campaign.run(orders_, seed)
     document(report.document()) if as_json else chaos_show.report(report)

@@ -6,23 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.errors import CommandError
+from local.fault_names import NAMES
 from local.provider_api import ProviderApi
 from local.stack import Stack
-
-FUNCTION_FAULTS = ("exit_before_charge", "exit_after_charge", "timeout_after_charge")
-PROVIDER_FAULTS = (
-    "decline",
-    "unavailable",
-    "error_after_charge",
-    "timeout_before",
-    "timeout_after_charge",
-    "rate_limit",
-    "slow",
-)
-NAMES = tuple(
-    [f"function.{name}" for name in FUNCTION_FAULTS]
-    + [f"provider.{name}" for name in PROVIDER_FAULTS]
-)
 
 
 @dataclass(frozen=True)

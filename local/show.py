@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from local.progress import output
-from local.stack import Stack
+
+if TYPE_CHECKING:
+    from local.stack import Stack
 
 Json = dict[str, Any]
 

@@ -10,11 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
-import botocore.session
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from local.errors import CommandError
 from local.paths import state_folder
 from local.waiting import POLL_SECONDS
@@ -129,6 +124,10 @@ class Stack:
 @functools.cache
 def client(service: str, region: str, endpoint: str | None, attempts: int = 5) -> Any:
     """A boto3 client, made once. With an `endpoint`, it holds throw-away credentials only."""
+    import boto3  # noqa: PLC0415 - slow to import, and not every command asks AWS
+    import botocore.session  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
     retries: Any = {"mode": "standard", "total_max_attempts": attempts}
     config = Config(retries=retries, max_pool_connections=64)
     if endpoint is None:
@@ -161,6 +160,9 @@ def load_aws(name: str, region: str | None = None) -> Stack:
 
     Raises CommandError when it cannot be described.
     """
+    import boto3  # noqa: PLC0415 - see client
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
     session = boto3.Session(region_name=region)
     try:
         client = session.client("cloudformation")

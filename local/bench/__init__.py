@@ -6,9 +6,7 @@ import typer
 
 from local.bench import coldstart, cost, orders, reconcile, table, workflow
 
-app = typer.Typer(
-    no_args_is_help=True, help="Measure: each figure comes with the cores and versions it is from."
-)
+app = typer.Typer()  # its help stands in local.cli, which imports this when it is asked for
 app.command(name="reconcile")(reconcile.command)
 app.command(name="coldstart")(coldstart.command)
 app.command(name="cost")(cost.command)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from local import books as pipeline_books
-from local import deploy, faults, orders
+from local import deploy, fault_names, faults, orders
 from local.errors import CommandError
 from local.lab import books
 from local.lab.events import object_created
@@ -328,7 +328,7 @@ class ChargeOnce:
     def _mend_function(self, order: Json) -> None:
         """Take back the function's faults for this order; the provider stays as it is."""
         place = f"{order['object']['bucket']}/{order['object']['key']}"
-        for name in faults.FUNCTION_FAULTS:
+        for name in fault_names.FUNCTION_FAULTS:
             self._stack.client("dynamodb").delete_item(
                 TableName=self._stack.fault_table, Key={"pk": {"S": f"{place}#{name}"}}
             )

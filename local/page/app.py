@@ -27,7 +27,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from local import faults, picture
+from local import fault_names, picture
 from local.page import detail, drawing, history, tour, words
 from local.page.bench import MOST_DELIVERIES, PAYMENT_METHODS, Bench
 from local.page.buttons import Buttons
@@ -186,7 +186,7 @@ class CountingHouse:
             row=found.row,
             shown=shown,
             graph=drawing.graph(shown.steps or ()) if shown else None,
-            fault_names=faults.NAMES,
+            fault_names=fault_names.NAMES,
         )
 
     async def provider(self, request: Request) -> Response:
@@ -283,7 +283,7 @@ class CountingHouse:
             armed=self.index.faults,
             why_no_faults=self.index.why_no_faults,
             running=running,
-            fault_names=faults.NAMES,
+            fault_names=fault_names.NAMES,
             payment_methods=PAYMENT_METHODS,
             most=MOST_DELIVERIES,
         )

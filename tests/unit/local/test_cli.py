@@ -1,0 +1,56 @@
+"""The command line starts at once, and its help is complete."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from local.cli import app
+from local.paths import PROJECT
+
+#: Each of these alone takes longer to import than the help takes to be shown.
+SLOW = {"boto3", "httpx", "moto", "pydantic", "samcli", "samtranslator", "starlette"}
+COMMANDS = {
+    *("local", "up", "down", "status", "order", "faults", "stop"),
+    *("ledger", "charges", "queue", "executions", "replay", "reconcile"),
+    *("deploy", "delete", "page", "picture", "sim", "limits", "lab", "chaos", "bench"),
+}
+
+
+def test_the_command_line_loads_nothing_slow_before_it_knows_the_command() -> None:
+    code = "import json, sys, local.cli; print(json.dumps(list(sys.modules)))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert SLOW & set(json.loads(loaded)) == set()
+
+
+def test_the_help_names_every_command() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).output
+
+    assert [
+        command
+        for command in COMMANDS
+        if f"\N{BOX DRAWINGS LIGHT VERTICAL} {command} " not in shown
+    ] == []
+    assert "Measure: each figure comes with" in shown
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+
+    assert result.exit_code == 0
+    assert f"Usage: root {command} " in result.output
+
+
+def test_the_help_of_bench_names_its_measurements() -> None:
+    shown = CliRunner().invoke(app, ["bench", "--help"]).output
+
+    assert all(name in shown for name in ("reconcile", "coldstart", "cost", "orders", "all"))
