@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from backstop.message import order_of
+from reconciler.books import Place
 
 from local.s3_event import object_created
 from tests.workflow.engines import BUCKET, Engine
@@ -35,7 +36,7 @@ ANYTHING = Scenario(name="any order", path="", after=None)
 
 @pytest.mark.parametrize("version", ["v1", None, "null"])
 @pytest.mark.parametrize("key", OBJECT_KEYS, ids=range(len(OBJECT_KEYS)))
-def test_the_definition_makes_the_key_that_the_backstop_makes(
+def test_the_definition_makes_the_key_that_backstop_and_reconciler_make(
     engine: Engine, key: str, version: str | None
 ) -> None:
     event = object_created(
@@ -52,6 +53,9 @@ def test_the_definition_makes_the_key_that_the_backstop_makes(
     assert outcome.output["run"]["order"] == order_of(event)
     assert outcome.record is not None
     assert outcome.record["object_key"] == key
+    if version == "v1":  # without a version the reconciler has no key to look for
+        place = Place(BUCKET, key, event["detail"]["object"]["version-id"])
+        assert outcome.record["pk"] == place.idempotency_key
 
 
 def delivery(**change: str | None) -> dict[str, Any]:
