@@ -116,6 +116,27 @@ def a_key_has_at_most_1024_bytes(bench: Bench) -> Any:
     return [put("ü" * 512), put("ü" * 512 + "a")]
 
 
+@difference(
+    "s3-version-list-encoding",
+    aws=["orders/a\x01+ü.json", "orders/b.json"],
+    ministack=500,
+)
+def a_key_that_xml_cannot_hold_hides_no_other(bench: Bench) -> Any:
+    bucket = bench.bucket()
+    s3 = bench.server.client("s3", config=Config(retries={"max_attempts": 0}))
+    for key in ("orders/a\x01+ü.json", "orders/b.json"):
+        s3.put_object(Bucket=bucket, Key=key)
+
+    pages = s3.get_paginator("list_object_versions").paginate(
+        Bucket=bucket, Prefix="orders/", PaginationConfig={"PageSize": 1}
+    )
+    try:
+        found = [version for page in pages for version in page["Versions"]]
+    except ClientError as error:
+        return error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return [version["Key"] for version in found]
+
+
 # AWS CloudFormation
 
 

@@ -1,6 +1,9 @@
 """What MiniStack does as AWS does, mends or not, and this project stands on."""
 
+import base64
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -265,3 +268,21 @@ def test_an_asynchronous_failure_reaches_its_destination(mended: Bench) -> None:
     failure = json.loads(message["Body"])
     assert failure["requestPayload"] == {"order": 1}
     assert failure["responsePayload"]["errorType"] == "ValueError"
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_an_invocation_logs_its_last_words_and_nobody_elses(mended: Bench, end: str) -> None:
+    function = mended.function(f"print('first'); print(event['word'], end={end!r})")
+    client = mended.client("lambda")
+
+    def logged(word: str) -> str:
+        answer = client.invoke(
+            FunctionName=function, Payload=json.dumps({"word": word}), LogType="Tail"
+        )
+        return base64.b64decode(answer["LogResult"]).decode()
+
+    words = [f"word-{number}" for number in range(100)]
+    with ThreadPoolExecutor(8) as pool:  # a busy machine: whoever only waits a moment is late
+        logs = list(pool.map(logged, words))
+
+    assert [re.findall(r"first|word-\d+", log) for log in logs] == [["first", one] for one in words]

@@ -53,6 +53,11 @@ MENDS = (
         s3.refuse_keys_that_are_too_long,
         "object keys of any length are accepted",
     ),
+    Mend(
+        "s3-version-list-encoding",
+        s3.encode_keys_in_lists_of_versions,
+        "ListObjectVersions ignores encoding-type: one odd key makes the whole list fail",
+    ),
     # AWS CloudFormation
     Mend(
         "generated-secrets",

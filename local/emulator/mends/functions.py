@@ -1,15 +1,15 @@
 """Mends of AWS Lambda."""
 
 import contextvars
-import fcntl
+import io
 import os
-import struct
+import select
+import shlex
 import sys
 import tempfile
-import termios
 import threading
-import time
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -41,7 +41,8 @@ _PATIENCE_SECONDS = 60.0
 
 _START_RUNTIME = """\
 import os, sys, threading, time
-sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]
+packages = os.path.join(sys.path[0], "packages")
+sys.path[:1] = [os.environ["LAMBDA_TASK_ROOT"], packages]
 parent = os.getppid()
 def leave_with_the_emulator():
     while os.getppid() == parent:
@@ -72,9 +73,8 @@ def _runtime() -> Path:
     start.write_text(_START_RUNTIME)
     bootstrap = folder / "bootstrap"
     # -S: no site-packages of the environment that the emulator itself runs in.
-    bootstrap.write_text(
-        f"#!/bin/sh\nPYTHONPATH='{packages}' exec '{sys.executable}' -S '{start}'\n"
-    )
+    command = shlex.join([sys.executable, "-S", str(start)])
+    bootstrap.write_text(f"#!/bin/sh\nexec {command}\n")
     bootstrap.chmod(0o755)
     return folder
 
@@ -160,42 +160,77 @@ def run_python_under_awslambdaric() -> None:
 
 
 def answer_the_runtime_at_once() -> None:
-    """An invocation costs what the handler costs, not 50 ms more.
+    """An invocation costs what the handler costs, not 50 ms more, and logs all that it said.
 
     The Runtime API of MiniStack answers in two small packets (Nagle's algorithm holds the second
-    one back), and a handler that logs nothing is waited for another 50 ms in case it still does.
-    AWS's client flushes its output before it posts the result, so everything is in the pipe by
-    then: wait until the pipe is empty, and no longer.
+    one back), and a handler that logs nothing is waited for another 50 ms in case it still does:
+    too long for most, and on a busy machine too short for some, whose last lines then stand in
+    the log of the next invocation. AWS's client writes without a buffer, so everything is in the
+    pipe by the time that it posts the result: what stands there is taken, and nothing waited for.
     """
-    lambda_runtime = upstream.module("core.lambda_runtime")
-    worker_class = lambda_runtime.ProvidedWorker
+    worker_class = upstream.module("core.lambda_runtime").ProvidedWorker
 
     def handler_class(original: Any, *args: Any) -> Any:
         handler = original(*args)
         handler.disable_nagle_algorithm = True
         return handler
 
-    def drain(original: Any, worker: Any, **waits: float) -> str:
-        if not isinstance(worker, worker_class):
-            return str(original(worker, **waits))
-        deadline = time.monotonic() + 0.25
-        while _bytes_waiting(worker._proc) and time.monotonic() < deadline:
-            time.sleep(0.0005)
-        # The reader has the bytes; give it its turn to hand the lines over.
-        time.sleep(0.001)
+    def pump(original: Any, worker: Any, stream: Any, lines: Any) -> None:
+        def hand_over(text: bytes) -> None:
+            original(worker, io.BytesIO(text), lines)
+
+        worker.output = _Output(stream, hand_over)
+        worker.output.pump()
+
+    def drain(_original: Any, worker: Any, **_waits: float) -> str:
+        if output := getattr(worker, "output", None):
+            output.take(last_words=True)
         return str(worker._drain_stderr())
 
     upstream.wrap(worker_class, "_build_handler_class", handler_class)
+    upstream.wrap(worker_class, "_pump_output", pump)
     upstream.wrap(worker_class, "_drain_stderr_bounded", drain)
 
 
-def _bytes_waiting(process: Any) -> int:
-    """How much of a child's output stands unread in its pipe; 0 when the child is gone."""
-    try:
-        answer = fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, bytes(4))
-    except (AttributeError, OSError, ValueError):
-        return 0
-    return int(struct.unpack("i", answer)[0])
+class _Output:
+    """What a process writes, handed over in whole lines: as it comes, and at once when asked."""
+
+    # More than a pipe holds, so that one read empties it.
+    _ALL_BYTES = 2**20
+
+    def __init__(self, stream: Any, hand_over: Callable[[bytes], None]) -> None:
+        self._pipe: io.FileIO = stream.raw
+        self._hand_over = hand_over
+        self._begun = b""
+        self._lock = threading.Lock()
+        os.set_blocking(self._pipe.fileno(), False)
+
+    def pump(self) -> None:
+        """Hand over until the process, and all that it started, have closed their end."""
+        poll = select.poll()
+        poll.register(self._pipe.fileno(), select.POLLIN)
+        while self.take():
+            poll.poll()
+        with self._lock:
+            self._pipe.close()
+
+    def take(self, *, last_words: bool = False) -> bool:
+        """Hand over what stands in the pipe; a line that has no end yet only as `last_words`.
+
+        Returns:
+            Whether more can come.
+        """
+        with self._lock:
+            if self._pipe.closed:
+                return False
+            read = self._pipe.read(self._ALL_BYTES)  # None: nothing there
+            whole, end, begun = (self._begun + (read or b"")).rpartition(b"\n")
+            text, self._begun = whole + end, begun
+            if last_words or read == b"":
+                text, self._begun = text + begun, b""
+            if text:
+                self._hand_over(text)
+            return read != b""
 
 
 def give_function_urls_a_reachable_name() -> None:

@@ -8,7 +8,11 @@ from local.emulator import upstream
 
 _MAX_KEY_BYTES = 1024
 
+# The elements of a list of versions that hold a key, or a part of one.
+_KEY_ELEMENTS = {"Delimiter", "Key", "KeyMarker", "NextKeyMarker", "Prefix"}
+
 _version_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("version_id", default=None)
+_encoding: contextvars.ContextVar[str] = contextvars.ContextVar("encoding", default="")
 
 
 def name_the_version_in_events() -> None:
@@ -68,3 +72,32 @@ def refuse_keys_that_are_too_long() -> None:
 
     for name in ("_put_object", "_copy_object", "_create_multipart_upload"):
         upstream.wrap(s3, name, put)
+
+
+def encode_keys_in_lists_of_versions() -> None:
+    """ListObjectVersions writes keys as `encoding-type=url` asks, as the other lists do.
+
+    Rule: `EncodingType` of https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html:
+    "returns encoded key name values in the following response elements: KeyMarker, NextKeyMarker,
+    Prefix, Key, and Delimiter", since a key can hold characters that XML cannot. AWS's SDKs ask
+    for it by themselves. Without it one such key makes the list of all others fail.
+    """
+    s3 = upstream.module("services.s3")
+
+    def list_versions(original: Any, bucket: str, query: dict[str, Any]) -> Any:
+        token = _encoding.set(s3._qp(query, "encoding-type"))
+        try:
+            return original(bucket, query)
+        finally:
+            _encoding.reset(token)
+
+    def body(original: Any, root: Any) -> bytes:
+        if _encoding.get() == "url" and root.tag == "ListVersionsResult":
+            for element in root.iter():
+                if element.tag in _KEY_ELEMENTS:
+                    element.text = s3._url_encode(element.text or "")
+            s3.SubElement(root, "EncodingType").text = "url"
+        return bytes(original(root))
+
+    upstream.wrap(s3, "_list_object_versions", list_versions)
+    upstream.wrap(s3, "_xml_body", body)
