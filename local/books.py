@@ -5,14 +5,17 @@ Everything is paged inside and comes as plain JSON values; integers stay integer
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self, SupportsBytes
 
-import boto3.dynamodb.types
-from botocore.exceptions import ClientError
+from boto3.dynamodb.types import TypeDeserializer
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local.errors import CommandError
 from local.provider_api import ProviderApi
@@ -21,22 +24,39 @@ from local.waiting import wait_for
 
 Json = dict[str, Any]
 
-_deserialize = boto3.dynamodb.types.TypeDeserializer().deserialize
+_deserialize = TypeDeserializer().deserialize
 
 #: The most that SQS hands out or takes in one request.
 SQS_BATCH = 10
 #: How long a message stays hidden from others while we read the whole queue.
 PEEK_SECONDS = 10
-#: Another reader may hold messages for PEEK_SECONDS; after three times that, something is wrong.
+#: Another look takes PEEK_SECONDS at most; who holds messages after three times that is at work.
 PEEK_PATIENCE_SECONDS = 30
 
 
 def plain_record(item: Json) -> Json:
-    """A ledger record in plain JSON values, from DynamoDB's typed form."""
-    record = {name: _deserialize(value) for name, value in item.items()}
-    return {
-        name: int(value) if isinstance(value, Decimal) else value for name, value in record.items()
-    }
+    """A ledger record in plain JSON values, from DynamoDB's typed form.
+
+    Also of a record that somebody else wrote: a fraction becomes text, since a float may not hold
+    it; bytes become Base64; a set becomes a sorted list.
+    """
+    return {name: _plain(_deserialize(value)) for name, value in item.items()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else str(value)
+        case SupportsBytes():
+            return base64.b64encode(bytes(value)).decode()
+        case set():
+            order = bytes if any(isinstance(one, SupportsBytes) for one in value) else None
+            return [_plain(one) for one in sorted(value, key=order)]
+        case list():
+            return [_plain(one) for one in value]
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+    return value
 
 
 def record(stack: Stack, idempotency_key: str) -> Json | None:
@@ -167,7 +187,10 @@ def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]
     another reader holds. The caller gives them back with `give_back`, or deletes them.
     """
     taken: dict[str, Message] = {}
-    while True:
+    known = -1
+    # A message that comes again was hidden for too short a time: it would come for ever.
+    while len(taken) > known:
+        known = len(taken)
         answer = stack.client("sqs").receive_message(
             QueueUrl=stack.failure_queue_url,
             MaxNumberOfMessages=SQS_BATCH,
@@ -179,49 +202,131 @@ def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]
         )
         for item in answer.get("Messages", []):
             taken[item["MessageId"]] = _message(item)
-        if not answer.get("Messages"):
-            return list(taken.values()), max(0, _depth(stack) - len(taken))
+    return list(taken.values()), max(0, _depth(stack) - len(taken))
 
 
-def messages(stack: Stack) -> list[Message]:
-    """Every message of the failure queue, left where it is.
+def peek(stack: Stack) -> tuple[list[Message], int]:
+    """The messages of the failure queue, left where they are, and how many could not be seen.
 
-    What another reader holds is waited for. Raises CommandError when it does not come back.
+    What another reader holds is waited for, but not longer than PEEK_PATIENCE_SECONDS: a replay
+    may hold it for as long as an execution takes.
     """
     seen: dict[str, Message] = {}
+    unseen = 0
 
     def all_seen() -> bool:
+        nonlocal unseen
         taken, _ = take_available(stack, PEEK_SECONDS)
         give_back(stack, taken)
         seen.update({message.message_id: message for message in taken})
-        return len(seen) >= _depth(stack)
+        unseen = max(0, _depth(stack) - len(seen))
+        return unseen == 0
 
-    try:
+    with contextlib.suppress(TimeoutError):
         wait_for(all_seen, PEEK_PATIENCE_SECONDS, stack.poll_seconds)
-    except TimeoutError:
+    return list(seen.values()), unseen
+
+
+def messages(stack: Stack) -> list[Message]:
+    """Like `peek`, but every message. Raises CommandError when another reader keeps some."""
+    seen, unseen = peek(stack)
+    if unseen:
         raise CommandError(
-            "Another reader holds messages of the failure queue: try again in a minute."
-        ) from None
-    return list(seen.values())
+            f"Another reader, such as a replay, holds {unseen} messages of the failure queue: "
+            "try again when it has ended."
+        )
+    return seen
 
 
 def give_back(stack: Stack, messages: list[Message]) -> None:
     """Make taken messages visible again at once."""
     for start in range(0, len(messages), SQS_BATCH):
-        stack.client("sqs").change_message_visibility_batch(
-            QueueUrl=stack.failure_queue_url,
-            Entries=[
-                {"Id": str(number), "ReceiptHandle": message.receipt, "VisibilityTimeout": 0}
-                for number, message in enumerate(messages[start : start + SQS_BATCH])
-            ],
-        )
+        _hide(stack, messages[start : start + SQS_BATCH], 0)
 
 
-def delete_message(stack: Stack, message: Message) -> None:
-    """Remove a message for good."""
-    stack.client("sqs").delete_message(
-        QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt
+def _hide(stack: Stack, batch: list[Message], seconds: int) -> None:
+    """Hide up to SQS_BATCH taken messages for `seconds` from now.
+
+    One that another reader has taken meanwhile, or deleted, is passed over: the answer names it
+    as failed, and there is nothing to be done about it.
+    """
+    stack.client("sqs").change_message_visibility_batch(
+        QueueUrl=stack.failure_queue_url,
+        Entries=[
+            {"Id": str(number), "ReceiptHandle": message.receipt, "VisibilityTimeout": seconds}
+            for number, message in enumerate(batch)
+        ],
     )
+
+
+class Hold:
+    """Keeps taken messages hidden while the block lasts; those still held at its end come back.
+
+    They are hidden for `seconds` at a time, so a process that dies gives them back that soon. A
+    renewal may fail or come too late. Then another reader has the message as well, which is
+    harmless: whoever is second finds the order settled, or its owner running.
+    """
+
+    def __init__(self, stack: Stack, messages: list[Message], seconds: int) -> None:
+        self._stack = stack
+        self._seconds = seconds
+        self._held = {message.message_id: message for message in messages}
+        self._lock = threading.Lock()  # or a renewal could hide what was just given back
+        self._over = threading.Event()
+        self._renewal = threading.Thread(target=self._renew, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._renewal.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.give_back(list(self._held.values()))
+        self._renewal.join()
+
+    def give_back(self, messages: list[Message]) -> None:
+        """Make these visible again at once."""
+        with self._lock:
+            self._let_go(messages)
+            give_back(self._stack, messages)
+
+    def delete(self, messages: list[Message]) -> int:
+        """Remove these for good; gives how many were still ours to remove."""
+        with self._lock:
+            self._let_go(messages)
+            return sum(_delete(self._stack, message) for message in messages)
+
+    def _let_go(self, messages: list[Message]) -> None:
+        for message in messages:
+            self._held.pop(message.message_id, None)
+
+    def _renew(self) -> None:
+        # One renewal may fail before a message is lost.
+        while not self._over.wait(self._seconds / 3):
+            held = list(self._held.values())
+            for start in range(0, len(held), SQS_BATCH):
+                # The lock for each batch alone: thousands of messages take seconds.
+                with self._lock, contextlib.suppress(BotoCoreError, ClientError):
+                    batch = [
+                        message
+                        for message in held[start : start + SQS_BATCH]
+                        if message.message_id in self._held
+                    ]
+                    if batch:
+                        _hide(self._stack, batch, self._seconds)
+
+
+def _delete(stack: Stack, message: Message) -> bool:
+    """Delete a message; False when another reader has taken or deleted it meanwhile."""
+    try:
+        stack.client("sqs").delete_message(
+            QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ReceiptHandleIsInvalid":
+            raise
+        return False
+    return True
 
 
 def _message(item: Json) -> Message:

@@ -140,12 +140,14 @@ class Watch:
         return key == self.placed.idempotency_key
 
 
-def wait_for_end(stack: Stack, arn: str) -> None:
-    """Wait until an execution has ended. Raises CommandError after END_SECONDS."""
+def wait_for_end(stack: Stack, arn: str, is_given_up: Callable[[], bool] = lambda: False) -> None:
+    """Wait until an execution has ended or is given up. Raises CommandError after END_SECONDS."""
     client = stack.client("stepfunctions")
     try:
         wait_for(
-            lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING",
+            lambda: (
+                is_given_up() or client.describe_execution(executionArn=arn)["status"] != "RUNNING"
+            ),
             END_SECONDS,
             stack.poll_seconds,
         )
@@ -232,16 +234,22 @@ def _watch_silence(stack: Stack, placed: Placed) -> list[str]:
 
 
 def outcome(stack: Stack, placed: Placed, arns: list[str]) -> Json:
-    """What became of an order, from all the books."""
+    """What became of an order, from all the books.
+
+    `queued` counts what could be seen; `unseen` is there, and says how many messages of any order
+    could not, when another reader keeps some.
+    """
     key = placed.idempotency_key
-    return {
+    messages, unseen = books.peek(stack)
+    found = {
         "object": {"bucket": placed.bucket, "key": placed.key, "version_id": placed.version_id},
         "idempotency_key": key,
         "executions": [books.execution(stack, arn).summary() for arn in arns],
         "record": books.record(stack, key),
         "charges": [contract_charge(charge) for charge in books.charges(stack, key)],
-        "queued": sum(message.idempotency_key == key for message in books.messages(stack)),
+        "queued": sum(message.idempotency_key == key for message in messages),
     }
+    return found | ({"unseen": unseen} if unseen else {})
 
 
 def contract_charge(charge: Json) -> Json:

@@ -3,11 +3,12 @@
 The key comes from the message; the owner from a consistent read of the ledger, never from the
 message, which may be older than the last takeover. A message is deleted only when its order is
 settled or when the new execution has queued a message of its own: whatever a person must still
-see stays in the queue.
+see stays in the queue, and is back there a minute after a replay was killed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +25,9 @@ from local.stack import Stack
 
 Json = dict[str, Any]
 
-#: How long replayed messages stay hidden: above one run at its worst, which is 675 s of waits and
-#: nine time-outs of 60 s in `Charge`.
-HOLD_SECONDS = 1800
+#: How long a killed replay keeps its messages from others; a living one renews this. Longer than
+#: three hiccups of the network, shorter than a person's patience.
+HOLD_SECONDS = 60
 #: Executions that are waited for at the same time.
 AT_ONCE = 8
 
@@ -78,25 +79,34 @@ def replay(
             unnamed.append(message)
         else:
             chosen[key].append(message)
-    books.give_back(stack, others)
+    books.give_back(stack, [*others, *unnamed])
 
     report = Report()
+    over = threading.Event()
     announce(0, len(chosen))
-    waiting = dict(chosen)
-    try:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+    held_by_us = [message for messages in chosen.values() for message in messages]
+    with books.Hold(stack, held_by_us, HOLD_SECONDS) as hold, ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
             verdicts = pool.map(
-                lambda item: _settle(stack, *item, discard=discard), list(chosen.items())
+                lambda item: _settle(stack, *item, discard=discard, over=over), chosen.items()
             )
             for number, ((key, messages), verdict) in enumerate(
                 zip(chosen.items(), verdicts, strict=True), start=1
             ):
-                _close(stack, report, key, messages, verdict)
-                del waiting[key]
+                _close(hold, report, key, messages, verdict)
                 announce(number, len(chosen))
-    finally:
-        # Also on Ctrl-C: nobody shall wait HOLD_SECONDS for what was not worked on.
-        books.give_back(stack, [*unnamed, *(m for messages in waiting.values() for m in messages)])
+        finally:
+            # On Ctrl-C nothing more is started, and nobody waits for what was.
+            over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+    if idempotency_key is not None and not chosen:
+        seen = "that could be seen " if held else ""
+        report.left.append(
+            {
+                "idempotency_key": idempotency_key,
+                "why": f"no message {seen}in the failure queue names this key",
+            }
+        )
     report.left += [
         {"idempotency_key": None, "why": f"message {message.message_id} names no order"}
         for message in unnamed
@@ -109,30 +119,35 @@ def replay(
 
 
 def _close(
-    stack: Stack, report: Report, key: str, messages: list[Message], verdict: _Verdict
+    hold: books.Hold, report: Report, key: str, messages: list[Message], verdict: _Verdict
 ) -> None:
     if verdict.replayed:
         report.replayed.append(verdict.replayed)
+    why = verdict.why
     if verdict.delete:
-        for message in messages:
-            books.delete_message(stack, message)
-        report.deleted += len(messages)
+        deleted = hold.delete(messages)
+        report.deleted += deleted
+        if deleted == len(messages):
+            return
+        why = "another reader has taken its message meanwhile"
     else:
-        books.give_back(stack, messages)
-        report.left.append({"idempotency_key": key, "why": verdict.why})
+        hold.give_back(messages)
+    report.left.append({"idempotency_key": key, "why": why})
 
 
-def _settle(stack: Stack, key: str, messages: list[Message], *, discard: bool) -> _Verdict:
+def _settle(
+    stack: Stack, key: str, messages: list[Message], *, discard: bool, over: threading.Event
+) -> _Verdict:
     """Do what can be done for one order, and say what shall become of its messages."""
     try:
-        return _settle_one(stack, key, messages, discard=discard)
+        return _settle_one(stack, key, messages, discard=discard, over=over)
     except Exception as error:
         # Whatever a message or a record may hold, it must not keep the other orders from it.
         return _Verdict(delete=False, why=f"not replayed: {type(error).__name__}: {error}")
 
 
 def _settle_one(  # noqa: PLR0911 - one verdict each
-    stack: Stack, key: str, messages: list[Message], *, discard: bool
+    stack: Stack, key: str, messages: list[Message], *, discard: bool, over: threading.Event
 ) -> _Verdict:
     newest = max(messages, key=lambda message: message.sent_at)
     order = newest.body["order"]
@@ -156,7 +171,7 @@ def _settle_one(  # noqa: PLR0911 - one verdict each
         return _Verdict(delete=False, why=superseded)
 
     arn = _start(stack, key, order, owner, newest.message_id)
-    orders.wait_for_end(stack, arn)
+    orders.wait_for_end(stack, arn, over.is_set)
     return _verdict_of(stack, key, arn)
 
 
@@ -211,12 +226,19 @@ def replay_input(order: Json, owner: str | None) -> Json:
 
 
 def _start(stack: Stack, key: str, order: Json, owner: str | None, message_id: str) -> str:
-    """Start the successor. The name follows from the work and the message, so that two shells
-    that replay one message start one execution."""
-    name = execution_name("replay", key, owner or "", message_id)
-    try:
-        return orders.start_execution(stack, replay_input(order, owner), name)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
-            raise
-    return stack.state_machine_arn.replace(":stateMachine:", ":execution:") + f":{name}"
+    """Start the successor. The name follows from the work, the message and the attempts that have
+    ended before, so that two shells that replay one message at once start one execution, and a
+    later replay starts another. (An attempt that ended before it claimed left the owner as it was.)
+    """
+    work = [key, owner or "", message_id]
+    while True:
+        name = execution_name("replay", *work)
+        try:
+            return orders.start_execution(stack, replay_input(order, owner), name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
+                raise
+        arn = stack.state_machine_arn.replace(":stateMachine:", ":execution:") + f":{name}"
+        if is_running(stack, arn):
+            return arn
+        work.append(arn)

@@ -109,6 +109,8 @@ def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = No
         rows.append(("provider", "no charge"))
     if result["queued"]:
         rows.append(("failure queue", f"[{OPEN}]{result['queued']} waiting for a person[/]"))
+    if unseen := result.get("unseen"):
+        rows.append(("failure queue", f"another reader holds {unseen} messages: not looked into"))
     _pairs(rows)
 
 
@@ -160,13 +162,18 @@ def queue(messages: list[Json]) -> None:
         [
             {
                 "error": message["error"],
-                "object": (message["order"] or {}).get("key"),
+                "object": _object_key(message["order"]),
                 "key": message["idempotency_key"],
             }
             for message in messages
         ],
         empty="The failure queue is empty.",
     )
+
+
+def _object_key(order: object) -> object:
+    """The object's key in a message's order; whatever else somebody has put there, as it is."""
+    return order.get("key") if isinstance(order, dict) else order
 
 
 def replay(report: Json) -> None:
