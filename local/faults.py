@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,9 @@ from local.errors import CommandError
 from local.fault_names import NAMES
 from local.provider_api import ProviderApi
 from local.stack import Stack
+
+#: The provider's own limit; one number for all is easier to remember.
+MOST_TIMES = 10_000
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,11 @@ class Fault:
         name, _, times = text.partition(":")
         if name not in NAMES:
             raise ValueError(f"{name!r} is no fault: {', '.join(NAMES)}")
-        if not (times == "" or (times.isascii() and times.isdigit() and int(times) > 0)):
-            raise ValueError(f"{text!r}: the number of times is a whole number above 0")
+        # No more digits than that: Python refuses to read a number of thousands of them.
+        if not re.fullmatch(r"[0-9]{0,5}", times) or not 0 < int(times or 1) <= MOST_TIMES:
+            raise ValueError(
+                f"{text!r}: the number of times is a whole number from 1 to {MOST_TIMES}"
+            )
         return cls(name, int(times or 1))
 
 

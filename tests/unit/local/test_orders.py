@@ -7,8 +7,10 @@ import json
 import pytest
 
 from local.errors import CommandError
-from local.faults import NAMES, Fault
+from local.fault_names import NAMES
+from local.faults import MOST_TIMES, Fault
 from local.orders import order_body
+from local.paths import PROJECT
 
 
 def test_every_sample_order_has_an_id_of_its_own() -> None:
@@ -49,9 +51,19 @@ def test_every_fault_can_be_asked_for_by_name(name: str) -> None:
         "provider.slow:0",
         "provider.slow:-1",
         "provider.slow:x",
+        "provider.slow:10001",
+        f"function.exit_before_charge:{'9' * 40}",
+        f"provider.slow:{'9' * 5000}",
         "provider.slow:\N{ARABIC-INDIC DIGIT ONE}",
     ],
 )
 def test_a_fault_that_does_not_exist_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"fault|number"):
+    with pytest.raises(ValueError, match=r"no fault: function\.|whole number from 1 to 10000"):
         Fault.parse(text)
+
+
+def test_a_fault_can_be_asked_for_as_often_as_the_provider_takes_it() -> None:
+    assert Fault.parse(f"provider.slow:{MOST_TIMES}").times == MOST_TIMES
+    document = json.loads((PROJECT / "functions/provider/provider/openapi.json").read_text())
+    taken = document["components"]["schemas"]["FaultRequest"]["properties"]["times"]
+    assert taken["maximum"] == MOST_TIMES
