@@ -10,6 +10,7 @@ commands take to run, and `--help` needs none of them.
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import signal
 import sys
@@ -25,6 +26,8 @@ from local.errors import CommandError
 from local.progress import counter, errors, output, step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from local.stack import Stack
 
 app = typer.Typer(
@@ -348,16 +351,36 @@ def replay(
     document(report) if as_json else show.replay(report)
 
 
+def number_to(most: int) -> Callable[[str], float]:
+    """A parser of numbers from 0 to `most`, whose error names what was given.
+
+    Without a bound of its own `inf` would reach a duration, and so would `nan`.
+    """
+
+    def number(given: str) -> float:
+        try:
+            value = float(given)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value <= most:
+            raise typer.BadParameter(f"{given!r} is not a number from 0 to {most}")
+        return value
+
+    return number
+
+
 @app.command()
 def reconcile(
     repair: Annotated[
         bool, typer.Option("--repair", help="Start executions for what can be repaired.")
     ] = False,
     grace_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Instead of the stack's grace time.")
+        float | None,
+        typer.Option(parser=number_to(86_400), help="Instead of the stack's grace time."),
     ] = None,
     horizon_days: Annotated[
-        float | None, typer.Option(min=0, help="Instead of the stack's horizon; may be 0.01.")
+        float | None,
+        typer.Option(parser=number_to(36_500), help="Instead of the stack's horizon; may be 0.01."),
     ] = None,
     as_json: AsJson = False,
     on_aws: OnAws = None,

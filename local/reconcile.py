@@ -57,7 +57,8 @@ def reconcile(
     horizon_days: float | None = None,
     announce: Callable[[Progress], None] = lambda _: None,
 ) -> Json:
-    """One whole pass over the books of `stack`, as the document of the command.
+    """One whole pass over the books of `stack`, as the document of the command: the function's
+    report and the `grace_seconds` that it was judged by.
 
     `grace_seconds` and `horizon_days` stand in for the stack's own settings in this pass alone.
     `announce` is called after each page. Raises CommandError when a book cannot be read.
@@ -79,7 +80,7 @@ def reconcile(
     except (BotoCoreError, ClientError, ProviderUnreachable, TimeoutError) as error:
         raise CommandError(f"The pass could not be finished: {error}") from error
     _wait_for_repairs(stack, progress)
-    return report(progress)
+    return report(progress) | {"grace_seconds": settings.grace.total_seconds()}
 
 
 def _wait_for_repairs(stack: Stack, progress: Progress) -> None:
@@ -142,9 +143,26 @@ def show(document: Json) -> None:
             table.add_row(kind, str(count), str(mended[kind] or "-"))
         output.print(table)
     wrong = bool(found or document["unreadable"])
-    omitted = f" {document['omitted']} more findings are not listed." if document["omitted"] else ""
-    output.print(
-        f"[{OPEN if wrong else GOOD}]{'The books disagree.' if wrong else 'The books agree.'}[/]"
-        f"{omitted} Compared {_scanned(document['scanned'])}; "
-        f"{document['beyond_horizon']:,} beyond the horizon."
-    )
+    young = document["younger_than_grace"]
+    verdict = "The books disagree." if wrong else "The books agree."
+    if young and not wrong:
+        verdict = "The books agree as far as they were compared."
+    output.print(f"[{OPEN if wrong or young else GOOD}]{verdict}[/] {_compared(document)}")
+    if young:
+        output.print(
+            f"Not judged yet: {young:,} younger than the grace time of "
+            f"{document['grace_seconds'] / 60:g} minutes (--grace-seconds 0 judges them now)."
+        )
+    if document["omitted"]:
+        output.print(f"Not listed: {document['omitted']:,} more findings.")
+
+
+def _compared(document: Json) -> str:
+    """What stood against what, in numbers of orders and charges."""
+    counts = {
+        "orders": document["orders_in"],
+        "with a record": document["records_out"],
+        "charges": document["scanned"]["charges"] - document["foreign_charges"],
+        "orders beyond the horizon": document["beyond_horizon"],
+    }
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items()) + "."

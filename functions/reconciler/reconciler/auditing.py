@@ -83,7 +83,8 @@ class Candidate:
 class Progress:
     """A pass, as far as it has come. All that has to survive the end of a run.
 
-    `started` bounds what is compared: what settles later is left to the next pass.
+    `started` bounds what is compared: what settles later is left to the next pass. `young` counts
+    the orders that are younger than the grace time, and so were not held against every book.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Progress:
     )
     orders_in: int = 0
     records_out: int = 0
+    young: int = 0
     beyond_horizon: int = 0
     foreign_charges: int = 0
     omitted: int = 0
@@ -225,13 +227,14 @@ class Audit:
         ripe = self.now() - self.grace
         horizon = self._progress.horizon
         candidates = []
-        orders_in = records_out = beyond = 0
+        orders_in = records_out = young = beyond = 0
         for key, version in orders.items():
             record = records.get(key)
             if record is None and version.last_modified < horizon:
                 beyond += 1
                 continue
             if record is None and version.last_modified > ripe:
+                young += 1
                 continue
             orders_in += 1
             if record is not None:
@@ -243,6 +246,7 @@ class Audit:
         progress.scanned["objects"] += listed
         progress.orders_in += orders_in
         progress.records_out += records_out
+        progress.young += young
         progress.beyond_horizon += beyond
         return page.next
 
@@ -256,19 +260,24 @@ class Audit:
         progress.tally.add(
             (row.key for row in page.items if self._is_tallied(row.status, row.settled_at)), 1
         )
+        ripe = progress.started - self.grace
+        progress.young += sum(
+            row.status == DONE and row.settled_at is not None and row.settled_at >= ripe
+            for row in page.items
+        )
         progress.scanned["records"] += len(page.items)
         return page.next
 
     def _open(self, cursor: Cursor) -> Cursor:
         page = self.ledger.open_records(cursor)
         ripe = self.now() - self.grace
-        self._examine(
-            [
-                Candidate(key=record.key, place=record.place)
-                for record in page.items
-                if (opened := as_time(record.open_since)) is None or opened <= ripe
-            ]
-        )
+        candidates = [
+            Candidate(key=record.key, place=record.place)
+            for record in page.items
+            if (opened := as_time(record.open_since)) is None or opened <= ripe
+        ]
+        self._examine(candidates)
+        self._progress.young += len(page.items) - len(candidates)
         self._progress.scanned["records"] += len(page.items)
         return page.next
 
@@ -494,6 +503,7 @@ def report(progress: Progress) -> dict[str, Any]:
         "scanned": progress.scanned,
         "findings": progress.findings,
         "repaired": progress.repaired,
+        "younger_than_grace": progress.young,
         "beyond_horizon": progress.beyond_horizon,
         "foreign_charges": progress.foreign_charges,
         "unreadable": progress.unreadable,

@@ -328,6 +328,20 @@ def test_a_young_order_is_on_its_way(world: World) -> None:
     assert (progress.orders_in, progress.records_out) == (5, 5)
 
 
+def test_orders_younger_than_the_grace_time_are_counted_whatever_became_of_them(
+    world: World,
+) -> None:
+    young = (NOW - GRACE + timedelta(seconds=1)).isoformat()
+    world.land("unclaimed.json", age=GRACE - timedelta(seconds=1))
+    world.open_record(world.land("open.json"), open_since=young)
+    world.record(world.settle("settled.json"), settled_at=young)
+
+    progress = world.reconcile()
+
+    assert progress.findings == []
+    assert progress.young == report(progress)["younger_than_grace"] == 3
+
+
 def test_a_young_order_whose_charge_is_there_and_whose_record_is_not_is_on_its_way(
     world: World,
 ) -> None:
