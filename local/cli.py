@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from local import fault_names, show
+from local import fault_names, show, text
 from local.errors import CommandError
 from local.progress import counter, errors, output, step
 
@@ -109,7 +109,7 @@ def chosen(name: str | None) -> Stack:
 
 def document(value: Any) -> None:
     """Print `value` as the one document on stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(text.well_formed(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 # ---------------------------------------------------------------- the stack's life
@@ -222,7 +222,7 @@ def order(
     from local import books, faults, orders
 
     try:
-        armed = [faults.Fault.parse(text) for text in fault or []]
+        armed = [faults.Fault.parse(one) for one in fault or []]
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
     body = orders.order_body(
@@ -262,7 +262,7 @@ def faults_(
     if clear:
         faults.clear(target)
     armed = faults.armed(target)
-    document({"faults": armed}) if as_json else show.table(armed, empty="No fault is armed.")
+    document({"faults": armed}) if as_json else show.faults(armed)
 
 
 @app.command()
@@ -300,10 +300,7 @@ def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
     from local import books, orders
 
     found = [orders.contract_charge(charge) for charge in books.charges(chosen(on_aws))]
-    if as_json:
-        document({"charges": found})
-    else:
-        show.table(found, empty="The provider has no charges.")
+    document({"charges": found}) if as_json else show.charges(found)
 
 
 @app.command()
@@ -593,6 +590,9 @@ def chaos(
         int | None,
         typer.Option(help="Play one simulated schedule again, shrunk to what matters if it fails."),
     ] = None,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="No dice: every interleaving, on one order.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Break everything at random, repair, and compare the books. Takes some minutes.
@@ -605,6 +605,13 @@ def chaos(
         from local.chaos import shrink
 
         output.print(shrink.story_of(schedule), markup=False)
+        return
+    if exhaustive:
+        from local.chaos import explorer
+
+        explorations = explorer.explore_all()
+        show_it = document if as_json else chaos_show.explorations
+        show_it({"explorations": explorations})
         return
     seed = seed if seed is not None else secrets.randbelow(1_000_000)
     errors.print(f"Seed {seed}.")

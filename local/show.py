@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
+from rich.cells import cell_len, set_cell_size
+from rich.padding import Padding
 from rich.table import Table
 
-from local.progress import output
+from local import text
+from local.progress import one_line, output, visible
 
 if TYPE_CHECKING:
     from local.stack import Stack
 
 Json = dict[str, Any]
+
+#: Blanks between the columns of a table.
+GAP = 2
+#: An id that is cut keeps so much of it, in columns of the terminal.
+LEAST_WIDTH = 13
 
 GOOD, OPEN, BAD = "green", "yellow", "red"
 COLOURS = {
@@ -33,46 +41,90 @@ COLOURS = {
 
 
 def plain(text: object) -> str:
-    """Text from outside, so that neither markup nor control characters reach the terminal."""
-    return escape(
-        "".join(
-            c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(text)
-        )
-    )
+    """Text from outside, which may have several lines; otherwise as `one_line`."""
+    return "\n".join(map(one_line, str(text).splitlines()))
 
 
 def coloured(word: object) -> str:
     """A status in its colour."""
     colour = COLOURS.get(str(word))
-    return f"[{colour}]{plain(word)}[/]" if colour else plain(word)
+    return f"[{colour}]{one_line(word)}[/]" if colour else one_line(word)
 
 
 def money(amount_minor: object, currency: object) -> str:
-    """Minor units with their currency, unambiguous: `1999 EUR minor units`."""
-    return f"{plain(amount_minor)} {plain(currency)} minor units"
+    """An amount in the currency's own digits: `19.99 EUR`."""
+    return one_line(text.money(amount_minor, currency))
+
+
+def words(value: object) -> str:
+    """A value of a document as a person reads it, not yet escaped."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{visible(name)} {words(one)}" for name, one in value.items())
+    return "-" if value is None else visible(value)
 
 
 def _pairs(rows: list[tuple[str, str]]) -> None:
     """Names on the left, values on the right: whole lines, since they are copied."""
     width = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
-        output.print(f"[dim]{plain(name):<{width}}[/]{value}", soft_wrap=True)
+        output.print(f"[dim]{one_line(name):<{width}}[/]{value}", soft_wrap=True)
 
 
-def table(rows: list[Json], *, empty: str = "", sideways: bool = False) -> None:
-    """Rows of equal shape as a table; `sideways` puts one row's fields below each other."""
+def table(
+    rows: Sequence[Json], *, empty: str = "", sideways: bool = False, elastic: Collection[str] = ()
+) -> None:
+    """Rows of equal shape as a table, without the columns that are empty in every row.
+
+    Where the width is too small for all, ids in the columns `elastic` are cut in the middle, and
+    sentences wrap. `sideways` puts one row's fields below each other.
+    """
     if not rows:
         output.print(empty)
         return
     if sideways:
-        _pairs([(name, plain("-" if value is None else value)) for name, value in rows[0].items()])
+        _pairs([(name, one_line(words(value))) for name, value in rows[0].items()])
         return
-    drawn = Table(box=None, header_style="dim", pad_edge=False)
-    for name in rows[0]:
+    columns = {
+        name: [words(row[name]) for row in rows]
+        for name in rows[0]
+        if any(row[name] is not None for row in rows)
+    }
+    widths = {name: max(map(cell_len, [name, *cells])) for name, cells in columns.items()}
+    flexible = [name for name in columns if name in elastic]
+
+    def needed() -> int:
+        return sum(widths.values()) + GAP * (len(widths) - 1)
+
+    while _must_fit() and needed() > output.width:
+        widest = max(flexible, key=lambda name: widths[name], default=None)
+        if widest is None or widths[widest] <= LEAST_WIDTH:
+            break
+        widths[widest] -= 1
+    width = None if _must_fit() else needed()
+    drawn = Table(box=None, header_style="dim", pad_edge=False, width=width)
+    for name in columns:
         drawn.add_column(name, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(coloured("-" if value is None else value) for value in row.values()))
-    output.print(drawn)
+    for row in zip(*columns.values(), strict=True):
+        drawn.add_row(
+            *(
+                coloured(_cut(cell, widths[name]) if name in flexible else cell)
+                for name, cell in zip(columns, row, strict=True)
+            )
+        )
+    output.print(drawn, crop=False)
+
+
+def _must_fit() -> bool:
+    """On a terminal, or as the environment says; elsewhere whole lines, for grep and files."""
+    return output.is_terminal or "COLUMNS" in os.environ
+
+
+def _cut(cell: str, width: int) -> str:
+    """An id in at most `width` columns: its beginning and its end, which tell it from others."""
+    if cell_len(cell) <= width or " " in cell:
+        return cell
+    head, tail = width // 2, width - width // 2 - 1
+    return set_cell_size(cell, head) + "…" + set_cell_size(cell[::-1], tail)[::-1]
 
 
 def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -82,15 +134,15 @@ def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = No
     """
     place = result["object"]
     rows = [
-        ("order", plain(f"s3://{place['bucket']}/{place['key']}")),
-        ("version", plain(place["version_id"])),
-        ("key", plain(result["idempotency_key"])),
+        ("order", one_line(f"s3://{place['bucket']}/{place['key']}")),
+        ("version", one_line(place["version_id"])),
+        ("key", one_line(result["idempotency_key"])),
     ]
     for item in result["executions"]:
-        rows.append(("execution", _execution(item)))
+        rows.append(("execution", " ".join(_execution(item))))
         if errors := (failed_attempts or {}).get(item["arn"]):
             counted = (
-                f"{plain(name)} ({times} times)" if times > 1 else plain(name)
+                f"{one_line(name)} ({times} times)" if times > 1 else one_line(name)
                 for name, times in Counter(errors).items()
             )
             rows.append(("", f"[{OPEN}]attempts that failed: {', '.join(counted)}[/]"))
@@ -100,7 +152,7 @@ def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = No
     rows += [
         (
             "provider",
-            f"{coloured(charge['status'])} {plain(charge['id'])} "
+            f"{coloured(charge['status'])} {one_line(charge['id'])} "
             f"{money(charge['amount_minor'], charge['currency'])}",
         )
         for charge in result["charges"]
@@ -114,74 +166,117 @@ def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = No
     _pairs(rows)
 
 
-def _execution(item: Json) -> str:
-    path = " → ".join(plain(name) for name in item["path"])
-    error = f" [{BAD}]{plain(item['error'])}[/]" if item["error"] else ""
-    return f"{coloured(item['status'])}{error} {path}"
+def _execution(item: Json) -> tuple[str, str]:
+    """Its status with the error, and its path."""
+    error = f" [{BAD}]{one_line(item['error'])}[/]" if item["error"] else ""
+    return f"{coloured(item['status'])}{error}", " → ".join(map(one_line, item["path"]))
 
 
 def _record(record: Json) -> str:
     parts = [coloured(record["status"])]
     if "charge_id" in record:
-        parts += [plain(record["charge_id"]), money(record["amount_minor"], record["currency"])]
+        parts += [one_line(record["charge_id"]), money(record["amount_minor"], record["currency"])]
     if "reason" in record:
-        parts.append(plain(record["reason"]))
+        parts.append(one_line(record["reason"]))
     return " ".join(parts)
 
 
 def executions(found: list[Json]) -> None:
-    """Executions, one a line: status, error, path."""
+    """Executions, newest first: status, error and name, and below them the path."""
     if not found:
         output.print("No executions yet.")
     for item in found:
-        output.print(f"[dim]{plain(item['arn'].rpartition(':')[2])}[/] {_execution(item)}")
+        status, path = _execution(item)
+        output.print(f"{status} [dim]{one_line(item['arn'].rpartition(':')[2])}[/]", soft_wrap=True)
+        if _must_fit():
+            output.print(Padding(path, (0, 0, 0, 2), expand=False))
+        else:
+            output.print(f"  {path}", soft_wrap=True)
 
 
 def ledger(records: list[Json]) -> None:
-    """The ledger's records, one a line."""
+    """The ledger's records, newest first, one a line."""
     table(
         [
             {
-                "object": f"{record.get('bucket')}/{record.get('object_key')}",
                 "status": record.get("status"),
+                "object": record.get("object_key"),
                 "order": record.get("order_id"),
-                "charge": record.get("charge_id"),
-                "minor units": record.get("amount_minor"),
-                "currency": record.get("currency"),
-                "reason": record.get("reason"),
+                "amount": text.money(record["amount_minor"], record.get("currency"))
+                if "amount_minor" in record
+                else None,
+                "charge or reason": record.get("charge_id") or record.get("reason"),
             }
-            for record in records
+            for record in sorted(records, key=lambda one: str(one.get("claimed_at")), reverse=True)
         ],
         empty="The ledger is empty.",
+        elastic={"object", "charge or reason"},
+    )
+
+
+def charges(found: list[Json]) -> None:
+    """The provider's charges, one a line."""
+    table(
+        [
+            {
+                "charge": charge["id"],
+                "status": charge["status"],
+                "amount": text.money(charge["amount_minor"], charge["currency"]),
+                "key": charge["reference"],
+            }
+            for charge in found
+        ],
+        empty="The provider has no charges.",
+        elastic={"key"},
     )
 
 
 def queue(messages: list[Json]) -> None:
-    """The failure queue, one message a line."""
+    """The failure queue: each message's error and object, and below them the key, to be copied."""
+    if not messages:
+        output.print("The failure queue is empty.")
+    for message in messages:
+        order = message["order"] if isinstance(message["order"], Mapping) else {}
+        place = one_line(order.get("key") or "names no object")
+        key = one_line(message["idempotency_key"] or "names no order: not a message of this stack")
+        output.print(f"[{BAD}]{one_line(message['error'])}[/] {place}", soft_wrap=True)
+        output.print(f"  {key}", soft_wrap=True)
+
+
+def faults(armed: list[Json]) -> None:
+    """The faults that are armed, and for whom."""
     table(
         [
-            {
-                "error": message["error"],
-                "object": _object_key(message["order"]),
-                "key": message["idempotency_key"],
-            }
-            for message in messages
+            {"fault": one["name"], "for": _victim(one["for"]), "times left": one["remaining"]}
+            for one in armed
         ],
-        empty="The failure queue is empty.",
+        empty="No fault is armed.",
+        elastic={"for"},
     )
 
 
-def _object_key(order: object) -> object:
-    """The object's key in a message's order; whatever else somebody has put there, as it is."""
-    return order.get("key") if isinstance(order, dict) else order
+def _victim(meant: object) -> str:
+    """Whom a fault is for: an object key, or what else was named."""
+    match meant:
+        case None:
+            return "whoever comes first"
+        case {"object_key": object_key, **others} if not others:
+            return str(object_key)
+        case Mapping():
+            return words({str(name).replace("_", " "): value for name, value in meant.items()})
+    # The function's own faults name the bucket, which is the stack's only one, before the key.
+    bucket, _, object_key = str(meant).partition("/")
+    return object_key or bucket
 
 
 def replay(report: Json) -> None:
     """What a replay started, what it deleted, and what it left and why."""
     for item in report["replayed"]:
-        output.print(f"{coloured(item['status'])} {plain(item['idempotency_key'])}")
+        output.print(f"{coloured(item['status'])} {one_line(item['idempotency_key'])}")
     for item in report["left"]:
-        output.print(f"[{OPEN}]left[/] {plain(item['idempotency_key'])}: {plain(item['why'])}")
+        output.print(
+            f"[{OPEN}]left[/] {one_line(item['idempotency_key'])}: {one_line(item['why'])}"
+        )
     output.print(f"Replayed: {len(report['replayed'])}. Messages deleted: {report['deleted']}.")
 
 
@@ -194,4 +289,4 @@ def addresses(stack: Stack) -> None:
         ("AWS endpoint", stack.endpoint),
         ("order bucket", f"s3://{stack.bucket}/orders/"),
     )
-    _pairs([(name, plain(value)) for name, value in places if value])
+    _pairs([(name, one_line(value)) for name, value in places if value])

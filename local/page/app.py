@@ -38,6 +38,7 @@ from local.page.security import Guard, Token, form_of
 from local.page.source import Source
 from local.page.verdict import GROUPS
 from local.page.watch import Watch
+from local.text import money
 
 Json = dict[str, Any]
 
@@ -379,7 +380,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "money": words.money,
+        "money": money,
         "shown": words.shown,
         "typeset": words.typeset,
         "moment": words.moment,

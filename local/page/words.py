@@ -1,24 +1,10 @@
-"""How the page writes things: money, moments, keys, and text from outside."""
+"""How the page writes things: moments, keys, and text from outside."""
 
 from __future__ import annotations
 
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any
-
-from iso4217 import Currency
-
-
-def money(amount_minor: object, currency: object) -> str:
-    """`19.99 EUR` from minor units; an unknown currency keeps its minor units in sight."""
-    try:
-        exponent = Currency(str(currency)).exponent or 0
-        amount = int(str(amount_minor))
-    except ValueError:
-        return f"{amount_minor} {currency}"
-    sign, digits = ("-" if amount < 0 else ""), str(abs(amount)).rjust(exponent + 1, "0")
-    whole, fraction = (digits[:-exponent], digits[-exponent:]) if exponent else (digits, "")
-    return f"{sign}{int(whole):,}{'.' if fraction else ''}{fraction} {currency}"
 
 
 def shown(text: object) -> str:
@@ -38,21 +24,22 @@ def typeset(text: str) -> str:
     return text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}")
 
 
-def moment(value: datetime | str | float | None) -> datetime | None:
-    """A time in UTC from what the books have: a datetime, ISO 8601, or seconds since the epoch."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, (int, float)):
-        return datetime.fromtimestamp(value, UTC)
-    if isinstance(value, str):
-        try:
+def moment(value: object) -> datetime | None:
+    """A time in UTC from what the books have: a datetime, ISO 8601, or seconds since the epoch.
+
+    None for everything else, and for what lies beyond the calendar.
+    """
+    try:
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
             value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-    return value.astimezone(UTC)
+        return value.astimezone(UTC) if isinstance(value, datetime) else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
-def clock(value: datetime | str | float | None) -> str:
+def clock(value: object) -> str:
     """`17:19:30`, with the date before it when that is not today's (UTC)."""
     at = moment(value)
     if at is None:
@@ -61,7 +48,7 @@ def clock(value: datetime | str | float | None) -> str:
     return at.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
 
-def precise_clock(value: datetime | str | float | None) -> str:
+def precise_clock(value: object) -> str:
     """`17:19:30.226`, for stories in which milliseconds count."""
     at = moment(value)
     return "unknown" if at is None else f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"

@@ -1,0 +1,28 @@
+"""How the terminal and the page write what the books hold: money, and text from outside."""
+
+from __future__ import annotations
+
+
+def money(amount_minor: object, currency: object) -> str:
+    """`19.99 EUR` from minor units; an unknown currency keeps its minor units in sight.
+
+    Source: ISO 4217, whose exponent says how many digits the minor unit has.
+    """
+    from iso4217 import Currency  # noqa: PLC0415 - reads its tables at once, and few need them
+
+    try:
+        exponent = Currency(str(currency)).exponent or 0
+        amount = int(str(amount_minor))
+    except ValueError:
+        return f"{amount_minor} {currency}"
+    sign, digits = ("-" if amount < 0 else ""), str(abs(amount)).rjust(exponent + 1, "0")
+    whole, fraction = (digits[:-exponent], digits[-exponent:]) if exponent else (digits, "")
+    return f"{sign}{int(whole):,}{'.' if fraction else ''}{fraction} {currency}"
+
+
+def well_formed(text: str) -> str:
+    """`text` with a replacement character for each lone surrogate, which no encoding can hold.
+
+    JSON can bring one, as an escape: `"\\ud800"`.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,37 @@
+"""How money and text from outside are written, on the terminal and on the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from local import text
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "written"),
+    [
+        (1999, "EUR", "19.99 EUR"),
+        (5, "EUR", "0.05 EUR"),
+        (-5, "EUR", "-0.05 EUR"),
+        (1999, "JPY", "1,999 JPY"),
+        (1999, "KWD", "1.999 KWD"),
+        (123456789, "USD", "1,234,567.89 USD"),
+        (1999, "???", "1999 ???"),
+        ("many", "EUR", "many EUR"),
+    ],
+)
+def test_money_has_the_currency_s_own_digits(amount: object, currency: str, written: str) -> None:
+    assert text.money(amount, currency) == written
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("orders/ü \N{MONEY BAG}.json", "orders/ü \N{MONEY BAG}.json"),
+        ("a\ud800b", "a\N{REPLACEMENT CHARACTER}b"),
+        ("\udfff\udbff", "\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_lone_surrogates_are_replaced(given: str, written: str) -> None:
+    assert text.well_formed(given) == written
+    assert text.well_formed(given).encode()
