@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Self
 
 import httpx
@@ -17,15 +18,39 @@ TIMEOUT_SECONDS = 30
 PAGE = 100
 
 
+class ApiKey(httpx.Auth):
+    """The provider's key, read once, and once more when the provider refuses it.
+
+    So a client may live longer than a key that is exchanged now and then.
+    """
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = read
+        self._key = read()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """The request with the key; a second one only with another key."""
+        request.headers["Authorization"] = f"Bearer {self._key}"
+        answer = yield request
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            refused, self._key = self._key, self._read()
+            if self._key != refused:
+                request.headers["Authorization"] = f"Bearer {self._key}"
+                yield request
+
+
 class ProviderApi:
     """A client of the provider of one stack. Use it as a context manager."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(
+        self, url: str, key: httpx.Auth, *, transport: httpx.BaseTransport | None = None
+    ) -> None:
         self._http = httpx.Client(
             base_url=url,
-            headers={"Authorization": f"Bearer {key}"},
+            auth=key,
             timeout=TIMEOUT_SECONDS,
             trust_env=False,
+            transport=transport,
         )
 
     @classmethod
@@ -33,10 +58,11 @@ class ProviderApi:
         """The provider of `stack`, with the API key from its secret."""
         if stack.endpoint is not None:
             require_loopback(stack.provider_url)
-        secret = stack.client("secretsmanager").get_secret_value(
-            SecretId=stack.outputs["ProviderSecretArn"]
+        secret = functools.partial(
+            stack.client("secretsmanager").get_secret_value,
+            SecretId=stack.outputs["ProviderSecretArn"],
         )
-        return cls(stack.provider_url, secret["SecretString"])
+        return cls(stack.provider_url, ApiKey(lambda: str(secret()["SecretString"])))
 
     def __enter__(self) -> Self:
         return self

@@ -85,7 +85,7 @@ class StackSource:
 
     @property
     def _api(self) -> ProviderApi:
-        # One for the page's life: the key is read from its secret once.
+        # One for the page's life: it keeps connections open, and sees to its key itself.
         with self._lock:
             if self._provider is None:
                 self._provider = ProviderApi.of(self._stack)
