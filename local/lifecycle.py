@@ -15,7 +15,7 @@ from typing import Literal
 
 from botocore.exceptions import ClientError
 
-from local import deploy, processes, stack
+from local import deploy, processes, scratch, stack
 from local.errors import CommandError
 from local.locks import exclusive
 from local.paths import state_folder
@@ -95,7 +95,8 @@ def _standing() -> stack.Stack | None:
     except CommandError:
         return None
     addresses = [f"{found.endpoint}/_ministack/health", found.console_url, found.page_url]
-    return found if all(processes.answers(url) for url in addresses if url) else None
+    is_up = all(processes.answers(url, processes.BUSY_SECONDS) for url in addresses if url)
+    return found if is_up else None
 
 
 def _has_its_engine(found: stack.Stack) -> bool:
@@ -245,6 +246,7 @@ def _start_page(port: int) -> None:
 def _stop() -> int:
     step_functions_local.stop_container()
     stopped = processes.stop_all()
+    scratch.sweep()
     (state_folder() / stack.STACK_FILE).unlink(missing_ok=True)
     return stopped
 

@@ -7,8 +7,6 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
-from local.progress import step
-
 
 @contextlib.contextmanager
 def exclusive(path: Path, waiting_for: str) -> Iterator[None]:
@@ -18,6 +16,20 @@ def exclusive(path: Path, waiting_for: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            from local.progress import step  # noqa: PLC0415 - slow to import, and seldom needed
+
             with step(f"Wait for {waiting_for}"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock file `path`. The lock of one that was killed is free."""
+    try:
+        with path.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

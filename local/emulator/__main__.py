@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from local import scratch
 from local.emulator import environment, faults, mends, upstream
 from local.emulator.mends import functions
 
@@ -15,26 +15,23 @@ from local.emulator.mends import functions
 def main(arguments: list[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; one line on stderr when a setting is refused."""
     options = _parse(sys.argv[1:] if arguments is None else arguments)
-    data_dir = Path(tempfile.mkdtemp(prefix="charge-once-emulator-"))
-    settings = environment.build(
-        os.environ,
-        port=options.port,
-        region=options.region,
-        data_dir=data_dir,
-        auth=options.auth,
-        wait_scale=options.wait_scale,
-        async_retry_base_seconds=options.async_retry_base_seconds,
-        account_concurrency=options.account_concurrency,
-        mock_config=options.mock_config,
-        function_endpoint=options.function_endpoint,
-    )
-    os.environ.clear()
-    os.environ.update(settings)
-    tempfile.tempdir = None  # look at TMPDIR again
-    try:
+    with scratch.folder() as data_dir:
+        settings = environment.build(
+            os.environ,
+            port=options.port,
+            region=options.region,
+            data_dir=data_dir,
+            auth=options.auth,
+            wait_scale=options.wait_scale,
+            async_retry_base_seconds=options.async_retry_base_seconds,
+            account_concurrency=options.account_concurrency,
+            mock_config=options.mock_config,
+            function_endpoint=options.function_endpoint,
+        )
+        os.environ.clear()
+        os.environ.update(settings)
+        tempfile.tempdir = None  # look at TMPDIR again
         _serve(options)
-    finally:
-        shutil.rmtree(data_dir, ignore_errors=True)
 
 
 def _serve(options: argparse.Namespace) -> None:

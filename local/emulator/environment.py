@@ -61,7 +61,7 @@ def build(
         shell: the environment to take the few kept variables from.
         port: loopback port to serve on.
         region: AWS region of the stack.
-        data_dir: folder for unpacked functions and other temporary files.
+        data_dir: folder for unpacked functions and everything else that it writes.
         auth: check signatures and the functions' execution roles.
         wait_scale: factor on Step Functions' retry and Wait sleeps (time-outs stay real).
         async_retry_base_seconds: wait before the first asynchronous Lambda retry; AWS waits 60 s.
@@ -86,6 +86,9 @@ def build(
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "AUTH": "true" if auth else "false",
+        # By default below /tmp, one for all emulators of this machine.
+        "STATE_DIR": str(data_dir / "state"),
+        "S3_DATA_DIR": str(data_dir / "s3"),
         "TMPDIR": str(data_dir),
         "SFN_WAIT_SCALE": str(wait_scale),
         "LAMBDA_EXECUTOR": "local",

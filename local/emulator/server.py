@@ -17,6 +17,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
+from local import scratch
 from local.emulator import environment
 from local.waiting import wait_for
 
@@ -105,6 +106,7 @@ class Server:
                 break
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_SECONDS)
+        scratch.sweep()
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ import pytest
 from local.emulator import environment
 from local.emulator.__main__ import main
 from local.emulator.server import EmulatorError, Server, free_port
+from local.paths import STATE_VARIABLE
 from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench
 
@@ -21,6 +22,11 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def files(folder: Path) -> set[str]:
+    """The names of all files below a folder."""
+    return {path.name for path in folder.rglob("*") if not path.is_dir()}
 
 
 @pytest.fixture
@@ -34,6 +40,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
     monkeypatch.setenv("LAMBDA_EXECUTOR", "docker")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "it's a state: deep"))
     with Server.start(tmp_path / "log") as running:
         yield running
 
@@ -63,11 +70,13 @@ def test_a_stop_leaves_no_process_and_no_file(server: Server, tmp_path: Path) ->
     server.stop()
 
     wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
-    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+    assert files(tmp_path) == {"lock", "log"}
     server.stop()  # once more is harmless
 
 
-def test_functions_leave_when_the_emulator_is_killed(server: Server) -> None:
+def test_functions_and_files_leave_when_the_emulator_is_killed(
+    server: Server, tmp_path: Path
+) -> None:
     function = Bench(server).function("return os.getpid()")
     environment_pid = Bench(server).invoke(function)
 
@@ -75,6 +84,9 @@ def test_functions_leave_when_the_emulator_is_killed(server: Server) -> None:
 
     server.process.wait(WAIT_SECONDS)
     wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
+    assert "bootstrap" in files(tmp_path)
+    server.stop()
+    assert files(tmp_path) == {"lock", "log"}
 
 
 def test_a_burst_of_invocations_waits_for_few_environments(mended: Bench) -> None:

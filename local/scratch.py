@@ -1,0 +1,52 @@
+"""Folders for temporary files: below the state folder, and gone with the process that uses them.
+
+Each is locked by its process for as long as that lives, so that whoever comes next can tell what
+a killed one has left from what is in use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from local.locks import exclusive, is_held
+from local.paths import state_folder
+
+_LOCK = "lock"
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A new folder, removed afterwards; what killed processes have left is removed first."""
+    with contextlib.ExitStack() as held:
+        with _one_at_a_time():
+            _sweep()
+            own = Path(tempfile.mkdtemp(prefix="", dir=_root()))
+            held.enter_context(exclusive(own / _LOCK, "nobody: the folder is new"))
+        held.callback(shutil.rmtree, own, ignore_errors=True)
+        yield own
+
+
+def sweep() -> None:
+    """Remove what killed processes have left."""
+    if _root().is_dir():
+        with _one_at_a_time():
+            _sweep()
+
+
+def _sweep() -> None:
+    for left in _root().iterdir():
+        if left.is_dir() and not is_held(left / _LOCK):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _one_at_a_time() -> contextlib.AbstractContextManager[None]:
+    """No folder is looked at between its making and its locking."""
+    return exclusive(_root() / _LOCK, "another process that makes room")
+
+
+def _root() -> Path:
+    return state_folder() / "scratch"

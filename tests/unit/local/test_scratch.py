@@ -1,0 +1,84 @@
+"""Temporary files go when their process goes, however it goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from local import scratch
+from local.paths import PROJECT, STATE_VARIABLE
+
+USE = """
+from local import scratch
+with scratch.folder() as folder:
+    (folder / "file").touch()
+    print(folder, flush=True)
+    input()
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@contextmanager
+def another_process() -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """One that uses a folder, and the folder."""
+    command = [sys.executable, "-c", USE]
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+def test_a_folder_is_below_the_state_folder_and_gone_afterwards(state: Path) -> None:
+    with scratch.folder() as folder:
+        (folder / "file").touch()
+        there = folder.is_dir() and folder.is_relative_to(state)
+
+    assert there
+    assert not folder.exists()
+
+
+def test_a_folder_goes_also_when_its_use_fails() -> None:
+    with pytest.raises(ZeroDivisionError), scratch.folder() as folder:
+        raise ZeroDivisionError
+
+    assert not folder.exists()
+
+
+def test_a_folder_in_use_by_another_process_is_left_alone() -> None:
+    with another_process() as (_, folder):
+        scratch.sweep()
+        with scratch.folder() as own:
+            assert own != folder
+
+        assert (folder / "file").exists()
+
+
+def test_what_a_killed_process_has_left_goes_with_the_next_one() -> None:
+    with another_process() as (process, folder):
+        process.kill()
+        process.wait()
+        left = (folder / "file").exists()
+
+    with scratch.folder():
+        assert left
+        assert not folder.exists()
+
+
+def test_a_sweep_without_a_state_folder_makes_none(state: Path) -> None:
+    scratch.sweep()
+
+    assert list(state.iterdir()) == []
