@@ -17,10 +17,11 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local import deploy as deployment
+from local import scratch
 from local.definition import load_template
 from local.errors import CommandError
 from local.paths import PROJECT
-from local.processes import tool
+from local.processes import sam
 from local.progress import step
 from local.stack import Stack, load_aws
 
@@ -110,19 +111,20 @@ def _sam_deploy(built: Path, wanted: Environment, asked: list[str]) -> None:
     """Run sam deploy on this terminal, so that it can ask and show. Raises CommandError."""
     # In quotes, as sam wants a value with a space in it, such as a schedule.
     overrides = [f'{key}="{value}"' for key, value in wanted.parameters.items()]
-    result = subprocess.run(
-        [
-            *(tool("sam"), "deploy"),
-            *("--template-file", str(built / "template.yaml")),
-            *("--config-file", str(SAMCONFIG)),
-            *("--config-env", wanted.name),
-            *(["--parameter-overrides", *overrides] if overrides else []),
-            *asked,
-        ],
-        cwd=PROJECT,
-        env=os.environ | {"SAM_CLI_TELEMETRY": "0"},
-        check=False,
-    )
+    with scratch.folder() as folder:
+        result = subprocess.run(
+            [
+                *(*sam(), "deploy"),
+                *("--template-file", str(built / "template.yaml")),
+                *("--config-file", str(SAMCONFIG)),
+                *("--config-env", wanted.name),
+                *(["--parameter-overrides", *overrides] if overrides else []),
+                *asked,
+            ],
+            cwd=PROJECT,
+            env=os.environ | {"SAM_CLI_TELEMETRY": "0", "TMPDIR": str(folder)},
+            check=False,
+        )
     if result.returncode != 0:
         raise CommandError(f"sam deploy ended with exit status {result.returncode}.")
 

@@ -9,15 +9,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
+from local import scratch
 from local.errors import CommandError
 from local.locks import exclusive
 from local.paths import PROJECT, TEMPLATE, state_folder
-from local.processes import clean_environment, tool
+from local.processes import clean_environment, sam
 from local.stack import LOCAL_REGION, LOCAL_STACK, Stack, client
 
 BUILDS = PROJECT / ".local" / "builds"
 ARTIFACTS_BUCKET = "charge-once-artifacts"
 _CONFIGURATION = ("--config-file", str(PROJECT / "samconfig.toml"), "--config-env", "local")
+#: What sam says when pip does not get the functions' requirements.
+_NO_REQUIREMENTS = "PythonPipBuilder:ResolveDependencies"
 SUPPORTED_PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 
 
@@ -78,6 +83,7 @@ def _build(name: str, template: Path, parameters: dict[str, str]) -> Path:
     # As deep as the original, since the built template names the definition by a relative path.
     copy = shared / f"of-{os.getpid()}"
     with exclusive(shared / "lock", "another build"):
+        _remove_left_copies(shared)
         _sam(
             "build",
             *("--template-file", str(template)),
@@ -88,22 +94,31 @@ def _build(name: str, template: Path, parameters: dict[str, str]) -> Path:
             "--parallel",
             *_overrides(parameters),
         )
-        shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(shared / "build", copy)
     return copy
 
 
+def _remove_left_copies(shared: Path) -> None:
+    """Remove this process's last copy, and those of processes that were killed."""
+    for copy in shared.glob("of-*"):
+        owner = copy.name.removeprefix("of-")
+        if owner.isdecimal() and (int(owner) == os.getpid() or not psutil.pid_exists(int(owner))):
+            shutil.rmtree(copy, ignore_errors=True)
+
+
 def _deploy(name: str, built: Path, endpoint: str, parameters: dict[str, str]) -> Stack:
-    client("s3", LOCAL_REGION, endpoint).create_bucket(Bucket=ARTIFACTS_BUCKET)
-    _sam(
-        "deploy",
-        *("--template-file", str(built / "template.yaml")),
-        *("--stack-name", name),
-        "--no-fail-on-empty-changeset",
-        *_overrides(parameters),
-        endpoint=endpoint,
-    )
-    shutil.rmtree(built)
+    try:
+        client("s3", LOCAL_REGION, endpoint).create_bucket(Bucket=ARTIFACTS_BUCKET)
+        _sam(
+            "deploy",
+            *("--template-file", str(built / "template.yaml")),
+            *("--stack-name", name),
+            "--no-fail-on-empty-changeset",
+            *_overrides(parameters),
+            endpoint=endpoint,
+        )
+    finally:
+        shutil.rmtree(built)
     cloudformation = client("cloudformation", LOCAL_REGION, endpoint)
     description = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     return Stack(
@@ -129,18 +144,32 @@ def _sam(command: str, *arguments: str, endpoint: str | None = None) -> None:
     }
     if endpoint is not None:
         environment["AWS_ENDPOINT_URL"] = endpoint
-    result = subprocess.run(
-        [tool("sam"), command, *arguments, *_CONFIGURATION],
-        cwd=PROJECT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # sam leaves an empty folder for each package that it uploads.
+    with scratch.folder() as folder:
+        result = subprocess.run(
+            [*sam(), command, *arguments, *_CONFIGURATION],
+            cwd=PROJECT,
+            env=environment | {"TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     log = state_folder() / "logs" / f"sam-{command}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(result.stdout + result.stderr)
     if result.returncode != 0:
-        tail = "\n".join((result.stdout + result.stderr).strip().splitlines()[-20:])
-        raise CommandError(f"sam {command} failed (all of it in {log}):\n{tail}")
+        raise CommandError(_failure(command, (result.stdout + result.stderr).strip(), log))
+
+
+def _failure(command: str, said: str, log: Path) -> str:
+    tail = "\n".join(said.splitlines()[-20:])
+    message = f"sam {command} failed (all of it in {log}):\n{tail}"
+    if _NO_REQUIREMENTS not in said:
+        return message
+    return (
+        f"{message}\n\npip did not get what functions/*/requirements.txt pins. It is asked for it "
+        "once, and after each change of these files: then the package index must be reachable. Try "
+        "again with a network, or name an index or a folder that has the packages, with "
+        "PIP_INDEX_URL=https://… or PIP_FIND_LINKS=/folder PIP_NO_INDEX=1."
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,6 +23,8 @@ from local.waiting import wait_for
 STOP_SECONDS = 6
 #: Each starts in about a second; a machine busy with something else gets far more.
 START_SECONDS = 60
+#: A stack that is up may be busy; taken for dead, it would be stopped with all that it holds.
+BUSY_SECONDS = 20
 
 #: Started by this very process, which must collect them when they have ended.
 _children: list[subprocess.Popen[bytes]] = []
@@ -100,11 +102,14 @@ def wait_until(condition: Callable[[], bool], name: str, process: psutil.Process
         ) from None
 
 
-def answers(url: str) -> bool:
-    """Whether an HTTP server answers at `url`, with any status below 500."""
+def answers(url: str, patience_seconds: float = 5) -> bool:
+    """Whether an HTTP server answers at `url`, with any status below 500.
+
+    Where nobody listens, the connection is refused at once, whatever the patience.
+    """
     try:
         # trust_env=False: a proxy of the shell must not stand between us and loopback.
-        return httpx.get(url, timeout=5, trust_env=False).status_code < 500
+        return httpx.get(url, timeout=patience_seconds, trust_env=False).status_code < 500
     except httpx.HTTPError:
         return False
 
@@ -180,13 +185,13 @@ def _quietly(action: Callable[[], None]) -> None:
         return
 
 
-def tool(name: str) -> str:
-    """The path of a program that was installed beside this Python, or that the PATH knows.
+def sam() -> list[str]:
+    """The words that run this Python's sam.
 
+    As a module, since the first line of the script `sam` names the folder where it was installed:
+    a project that has been moved would not find it. -P: nothing of the working folder is imported.
     Raises CommandError when it is missing.
     """
-    path = Path(sys.executable).parent / name
-    found = str(path) if path.exists() else shutil.which(name)
-    if found is None:
-        raise CommandError(f"{name} is missing: run `make install`.")
-    return found
+    if importlib.util.find_spec("samcli") is None:
+        raise CommandError("sam is missing: run `make install`.")
+    return [sys.executable, "-P", "-m", "samcli"]
