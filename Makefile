@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 LOCAL := $(BIN)/python -m local
+# As modules: the first line of a script names the folder where it was installed.
+SAM := $(BIN)/python -P -m samcli
 INSTALLED := .venv/.installed
 CHECKOV := .venv-checkov/bin/checkov
 ARGS ?=
@@ -17,25 +19,40 @@ help: ## List the targets
 
 install: $(INSTALLED) ## Create .venv and install the pinned requirements
 
+# The recipe of a second make waits for the first, and then finds nothing left to do: the lock is
+# held by all that comes after it, and free when the last of them has ended, however that was.
+ALONE = @mkdir -p .local && $(PYTHON) -c 'import fcntl, os, sys; lock = os.open(".local/install.lock", os.O_CREAT | os.O_RDWR, 0o644); fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
+
+# A home that cannot be written to has no room for a cache.
+UV = $(BIN)/uv $$(folder=$$($(BIN)/uv cache dir); mkdir -p "$$folder" 2>/dev/null && test -w "$$folder" || echo --no-cache)
+
+ifndef INSTALL_IS_LOCKED
 $(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("charge-once needs Python 3.11 to 3.14 and $(PYTHON) is %d.%d: name another, for example: make PYTHON=python3.13" % v)'
+	$(ALONE) $(MAKE) --silent --no-print-directory INSTALL_IS_LOCKED=1 $@
+
+$(CHECKOV): requirements/checkov.txt $(INSTALLED)
+	$(ALONE) $(MAKE) --silent --no-print-directory INSTALL_IS_LOCKED=1 $@
+else
+$(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
 	@echo "Installing the pinned requirements into .venv (once) ..." >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/bootstrap.txt
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/dev.txt
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/dev.txt
 	@touch $@
+
+# checkov needs an environment of its own: beside aws-sam-cli it would pull that down.
+$(CHECKOV): requirements/checkov.txt $(INSTALLED)
+	@echo "Installing checkov into .venv-checkov (once) ..." >&2
+	@$(UV) venv --quiet --allow-existing --python $(BIN)/python .venv-checkov
+	@$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.txt
+	@touch $@
+endif
 
 lock: ## Pin the newest allowed versions of all requirements again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes requirements/dev.in -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --generate-hashes requirements/checkov.in -o requirements/checkov.txt
 	echo uv | $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes - -o requirements/bootstrap.txt
-
-# checkov needs an environment of its own: beside aws-sam-cli it would pull that down.
-$(CHECKOV): requirements/checkov.txt $(INSTALLED)
-	@echo "Installing checkov into .venv-checkov (once) ..." >&2
-	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-checkov
-	@$(BIN)/uv pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.txt
-	@touch $@
 
 # ---- the local stack
 
@@ -114,12 +131,12 @@ pictures: $(INSTALLED) ## Draw and photograph the pictures of the docs again
 lint: $(INSTALLED) $(CHECKOV) ## Check style, types, the template and the state machine
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+	@$(BIN)/python -m mypy
 	@$(BIN)/python -m local.lint_definition
-	@$(BIN)/sam validate --lint --template template.yaml --region us-east-1
+	@$(SAM) validate --lint --template template.yaml --region us-east-1
 	@mkdir -p .local && $(BIN)/python -m local.transform Protection=on CustomerManagedKey=on FaultInjection=on >.local/hardened.json
-	@$(CHECKOV) --config-file .checkov.yaml --file .local/hardened.json
-	@$(BIN)/sam validate --lint --template local/lab/template.yaml --region us-east-1
+	@.venv-checkov/bin/python -W ignore::SyntaxWarning -m checkov.main --config-file .checkov.yaml --file .local/hardened.json
+	@$(SAM) validate --lint --template local/lab/template.yaml --region us-east-1
 
 # ---- AWS
 
@@ -133,8 +150,8 @@ delete: $(INSTALLED) ## Delete the stack from AWS; says what it keeps, and asks:
 
 # Built on this machine's Python, which need not be the template's: the lab has no requirements.
 deploy-lab: $(INSTALLED) ## Deploy the lab to AWS (guided the first time)
-	cd local/lab && $(abspath $(BIN))/sam build --cached --parameter-overrides PythonVersion=$$($(abspath $(BIN))/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-	cd local/lab && $(abspath $(BIN))/sam deploy $(if $(wildcard .local/deployed-lab),,--guided) $(ARGS)
+	cd local/lab && "$(CURDIR)"/$(SAM) build --cached --parameter-overrides PythonVersion=$$("$(CURDIR)"/$(BIN)/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+	cd local/lab && "$(CURDIR)"/$(SAM) deploy $(if $(wildcard .local/deployed-lab),,--guided) $(ARGS)
 	@mkdir -p .local && touch .local/deployed-lab
 
 delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucket
