@@ -248,7 +248,14 @@ def test_the_wait_that_is_asked_for_is_read(
     assert least <= caught.value.retry_after <= most
 
 
-@pytest.mark.parametrize("retry_after", ["", "-1", "1.5", "soon", "٣", "Wed, 21 Oct 2015 07:28:00"])
+@pytest.mark.parametrize(
+    "retry_after",
+    [
+        *("", "-1", "1.5", "soon", "٣", "Wed, 21 Oct 2015 07:28:00"),
+        f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT",
+        f"Wed, 21 Oct 2015 07:28:00 +{'9' * 20}",
+    ],
+)
 def test_a_wait_that_cannot_be_read_is_none(server: Scripted, retry_after: str) -> None:
     server.script = [answer(429, Retry_After=retry_after)]
 
