@@ -109,7 +109,7 @@ def chosen(name: str | None) -> Stack:
 
 def document(value: Any) -> None:
     """Print `value` as the one document on stdout."""
-    sys.stdout.write(text.well_formed(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
+    sys.stdout.write(json.dumps(text.json_value(value), indent=2, ensure_ascii=False) + "\n")
 
 
 # ---------------------------------------------------------------- the stack's life

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 
 def money(amount_minor: object, currency: object) -> str:
     """`19.99 EUR` from minor units; an unknown currency keeps its minor units in sight.
@@ -26,3 +29,19 @@ def well_formed(text: str) -> str:
     JSON can bring one, as an escape: `"\\ud800"`.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def json_value(value: Any) -> Any:
+    """`value` in what every reader of JSON takes: what JSON cannot hold becomes text."""
+    match value:
+        case str():
+            return well_formed(value)
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case dict():
+            return {well_formed(str(name)): json_value(one) for name, one in value.items()}
+        case list() | tuple():
+            return [json_value(one) for one in value]
+    return str(value)

@@ -38,7 +38,7 @@ from local.page.security import Guard, Token, form_of
 from local.page.source import Source
 from local.page.verdict import GROUPS
 from local.page.watch import Watch
-from local.text import money
+from local.text import json_value, money, well_formed
 
 Json = dict[str, Any]
 
@@ -331,7 +331,7 @@ class CountingHouse:
         if tour.scene(scene):
             self._buttons.scenes[scene] = job
         if _wants_json(request):
-            return JSONResponse(job.document(), 202)
+            return JSONResponse(json_value(job.document()), 202)
         return RedirectResponse(_own_path(back), 303)
 
     # ---------------------------------------------------------------- answers
@@ -339,7 +339,7 @@ class CountingHouse:
     def _answer(self, request: Request, template: str, document: Json, **context: Any) -> Response:
         """The page, or its JSON twin when that is what was asked for."""
         if _wants_json(request):
-            return JSONResponse(document | {"problem": self.reader.problem})
+            return JSONResponse(json_value(document | {"problem": self.reader.problem}))
         html = self._templates.get_template(template).render(
             context
             | {
@@ -350,18 +350,18 @@ class CountingHouse:
                 "ready": self.reader.ready,
             }
         )
-        return HTMLResponse(html)
+        return HTMLResponse(well_formed(html))
 
     def _missing(self, request: Request, why: str) -> Response:
         return self._refusal(request, 404, why)
 
     def _refusal(self, request: Request, status: int, why: str) -> Response:
         if _wants_json(request):
-            return JSONResponse({"error": why}, status)
+            return JSONResponse(json_value({"error": why}), status)
         html = self._templates.get_template("refusal.html").render(
             path=request.url.path, here="/", twin=None, trouble=None, ready=True, why=why
         )
-        return HTMLResponse(html, status)
+        return HTMLResponse(well_formed(html), status)
 
     async def _not_found(self, request: Request, _: Exception) -> Response:
         return self._missing(request, "There is no such page.")
@@ -390,7 +390,7 @@ def _environment() -> jinja2.Environment:
         "seconds": words.seconds,
         "short": words.short,
         "status": words.status,
-        "query": lambda text: quote(str(text), safe=""),
+        "query": lambda text: quote(well_formed(str(text)), safe=""),
     }
     environment.globals["beads"] = drawing.beads
     # Compiled and drawn before the first request, which would wait for it.
@@ -400,11 +400,9 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _cause(caught: Json | str) -> str:
+def _cause(caught: object) -> str:
     """What a message of the failure queue says about the error, for reading."""
-    if isinstance(caught, str):
-        return caught
-    cause = caught.get("Cause")
+    cause = caught.get("Cause") if isinstance(caught, dict) else None
     return history.readable_cause(cause if isinstance(cause, str) else None) or str(caught)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from local.page import history
+from local.page import history, words
 from local.page.index import Index, Row, Run
 from local.page.reader import UNREACHABLE
 from local.page.source import Source
@@ -66,9 +66,8 @@ def read(source: Source, index: Index, key: str) -> Detail | None:
     row = index.row(key)
     problems: list[str] = []
     known = list(row.runs[-MAX_RUNS:]) if row else []
-    owner = row.record.get("owner") if row and row.record else None
-    if row and owner and owner not in {run.arn for run in known}:
-        known.insert(0, _unread(index, owner, row))
+    if row and row.owner and row.owner not in {run.arn for run in known}:
+        known.insert(0, _unread(index, row.owner, row))
     with ThreadPoolExecutor() as pool:
         record = pool.submit(source.records_of, {key})
         charges = pool.submit(source.charges_of, key)
@@ -102,8 +101,8 @@ def read(source: Source, index: Index, key: str) -> Detail | None:
 def _unread(index: Index, owner: str, row: Row) -> Run:
     """The owner of a record, whose order has not been looked up yet."""
     listed = index.run(owner)
-    started = listed.started if listed else datetime.fromisoformat(row.seen_at)
-    return Run(owner, "unknown", started, key=row.key)
+    started = listed.started if listed else words.moment(row.seen_at)
+    return Run(owner, "unknown", started or datetime.now(UTC), key=row.key)
 
 
 def _result(future: Future[Any], problems: list[str]) -> Any:
@@ -190,7 +189,7 @@ def story(row: Row, runs: list[Run], requests: list[Json]) -> list[Moment]:
                 "The failure queue keeps it for a person",
                 "warn",
                 str(message["error"]),
-                message.get("execution"),
+                str(message["execution"]) if message.get("execution") else None,
             )
         )
     return sorted(moments, key=lambda moment: moment.at)

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from local.page import history
 from local.page.verdict import GROUPS, Verdict, verdict
+from local.page.words import moment
+from local.text import well_formed
 
 Json = dict[str, Any]
 
@@ -75,10 +77,14 @@ class Row:
     haystack: str
 
     @property
+    def owner(self) -> str | None:
+        """The ARN of the run that the record names."""
+        return _text((self.record or {}).get("owner"))
+
+    @property
     def told_by(self) -> Run | None:
         """The run whose path the list draws: the owner's, else the newest."""
-        owner = self.record.get("owner") if self.record else None
-        own = [run for run in self.runs if run.arn == owner]
+        own = [run for run in self.runs if run.arn == self.owner]
         return own[0] if own else self.runs[-1] if self.runs else None
 
     def document(self) -> Json:
@@ -176,7 +182,7 @@ class Index:
     def put_charge(self, charge: Json) -> None:
         """A charge of the provider; it belongs to the order that its reference names."""
         with self._lock:
-            books = self._of(str(charge["reference"]))
+            books = self._of(well_formed(str(charge["reference"])))
             if books.charges.get(charge["id"]) != charge:
                 books.charges[charge["id"]] = charge
                 self._charges_newest_first = None
@@ -229,21 +235,17 @@ class Index:
 
     def put_messages(self, messages: Iterable[Json]) -> None:
         """The whole failure queue, as `Message.summary` gives it."""
-        by_key: dict[str, list[Json]] = {}
-        for message in messages:
-            if message["idempotency_key"]:
-                by_key.setdefault(message["idempotency_key"], []).append(message)
-        self._replace("messages", by_key)
+        self._replace("messages", messages)
 
     def put_findings(self, findings: Iterable[Json]) -> None:
         """All findings of the reconciler's last pass."""
-        by_key: dict[str, list[Json]] = {}
-        for finding in findings:
-            if finding.get("idempotency_key"):
-                by_key.setdefault(finding["idempotency_key"], []).append(finding)
-        self._replace("findings", by_key)
+        self._replace("findings", findings)
 
-    def _replace(self, name: str, by_key: Mapping[str, list[Json]]) -> None:
+    def _replace(self, name: str, documents: Iterable[Json]) -> None:
+        by_key: dict[str, list[Json]] = {}
+        for document in documents:
+            if document.get("idempotency_key"):
+                by_key.setdefault(well_formed(document["idempotency_key"]), []).append(document)
         with self._lock:
             keys = {key for key, books in self._books.items() if getattr(books, name)}
             for key in keys | set(by_key):
@@ -346,16 +348,17 @@ def _make_row(key: str, books: _Books, *, charges_complete: bool) -> Row:
     runs = tuple(sorted(books.runs.values(), key=lambda run: run.started))
     charges = tuple(sorted(books.charges.values(), key=lambda charge: charge["created"]))
     orders = [run.order for run in runs if run.order]
-    orders += [message["order"] for message in books.messages if message.get("order")]
+    # Anybody who may send to the queue may send anything.
+    orders += [message["order"] for message in books.messages if isinstance(message["order"], dict)]
     order: Json = orders[0] if orders else {}
     metadata: Json = (charges[0].get("metadata") if charges else None) or {}
     bucket = record.get("bucket") or order.get("bucket") or metadata.get("bucket")
     object_key = record.get("object_key") or order.get("key") or metadata.get("object_key")
     version = record.get("version_id") or order.get("version_id") or metadata.get("version_id")
     order_id = record.get("order_id") or metadata.get("order_id")
-    seen = [record["claimed_at"]] if record.get("claimed_at") else []
-    seen += [_iso(run.started) for run in runs[:1]]
-    seen += [_iso(datetime.fromtimestamp(charges[0]["created"], UTC))] if charges else []
+    seen = [record.get("claimed_at"), *(run.started for run in runs[:1])]
+    seen += [charge["created"] for charge in charges[:1]]
+    moments = [at for at in map(moment, seen) if at is not None]
     charge_ids = [charge["id"] for charge in charges]
     parts = (key, object_key, version, order_id, record.get("charge_id"), *charge_ids)
     return Row(
@@ -364,7 +367,7 @@ def _make_row(key: str, books: _Books, *, charges_complete: bool) -> Row:
         object_key=object_key,
         version_id=version,
         order_id=order_id,
-        seen_at=min(seen) if seen else "",
+        seen_at=_iso(min(moments)) if moments else "",
         record=books.record,
         charges=charges,
         runs=runs,
@@ -381,6 +384,11 @@ def _make_row(key: str, books: _Books, *, charges_complete: bool) -> Row:
     )
 
 
-def _iso(moment: datetime) -> str:
+def _text(value: object) -> str | None:
+    """`value` if it is text: a record may have been written by somebody else."""
+    return value if isinstance(value, str) else None
+
+
+def _iso(at: datetime) -> str:
     """In UTC with milliseconds, as the ledger writes it, so that texts sort like times."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

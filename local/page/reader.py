@@ -105,7 +105,7 @@ class Reader:
         with self._lock:
             before = len(self._wanted)
             for row in rows:
-                owner = self.index.run((row.record or {}).get("owner", ""))
+                owner = self.index.run(row.owner) if row.owner else None
                 for run in [*row.runs, *([owner] if owner else [])]:
                     if self._read_as.get(run.arn) != run.status:
                         self._wanted[run.arn] = None
@@ -308,7 +308,7 @@ class Reader:
             row = self.index.row(key)
             if row is not None:
                 known |= {one["id"] for one in row.charges}
-            if charge and charge not in known:
+            if isinstance(charge, str) and charge not in known:
                 found.charges += self._source.charges_of(key)
 
     def _read_requests(self, pool: ThreadPoolExecutor, found: _Round) -> None:

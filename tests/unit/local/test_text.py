@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from local import text
@@ -35,3 +37,15 @@ def test_money_has_the_currency_s_own_digits(amount: object, currency: str, writ
 def test_lone_surrogates_are_replaced(given: str, written: str) -> None:
     assert text.well_formed(given) == written
     assert text.well_formed(given).encode()
+
+
+def test_what_json_cannot_hold_becomes_text() -> None:
+    odd = {"a\ud800": [float("nan"), {1}, (2, 2.5, True, None)], 3: {"deep": "\udfff"}}
+
+    value = text.json_value(odd)
+
+    assert value == {
+        "a\N{REPLACEMENT CHARACTER}": ["nan", "{1}", [2, 2.5, True, None]],
+        "3": {"deep": "\N{REPLACEMENT CHARACTER}"},
+    }
+    assert json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

@@ -74,6 +74,8 @@ class FakeStack:
 
     def execution(self, arn: str) -> Execution:
         self._ask("execution")
+        if arn not in self.runs:
+            raise CommandError(f"There is no execution {arn}.")
         return self.runs[arn]
 
     def queue_depth(self) -> int:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 import re
 import time
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 
+from local.books import plain_record
 from local.errors import CommandError
 from local.page import tour
 from local.page.app import About, CountingHouse
+from local.text import well_formed
 from tests.unit.page.conftest import ABOUT, HERE, House
-from tests.unit.page.fakes import Events, FakeStack, message
+from tests.unit.page.fakes import Events, FakeStack, charge, message
 
 HOSTILE = "orders/<script>alert(1)</script>\"'&.json"
 PAGES = ["/", "/order", "/provider", "/tour", "/bench"]
@@ -168,6 +172,98 @@ def test_a_hostile_key_reaches_its_own_page_by_its_link(house: House) -> None:
     order = house.client.get(str(link["href"])).text
 
     assert html.escape(HOSTILE, quote=False).replace('"', "&#34;").replace("'", "&#39;") in order
+
+
+SURROGATE = "odd \ud800 text"
+#: What somebody else may have written into our table, field by field.
+ODD_RECORDS: list[dict[str, Any]] = [
+    {"status": ["done"]},
+    {"status": SURROGATE, "reason": SURROGATE, "object_key": SURROGATE, "order_id": SURROGATE},
+    {"owner": {"a": "map"}},
+    {"owner": 7},
+    {"owner": "arn:gone", "claimed_at": "yesterday"},
+    {"claimed_at": 1795953600},
+    {"claimed_at": ["then"], "settled_at": {}, "expires_at": 10**30},
+    {"charge_id": ["ch_1"], "amount_minor": {"N": 1}, "currency": 978},
+    {"bucket": 1, "object_key": ["x"], "version_id": 2, "order_id": {}},
+    plain_record({"tags": {"SS": ["b", "a"]}, "blob": {"B": b"\xff"}, "rate": {"N": "1.5"}}),
+]
+#: The same of a message in the failure queue.
+ODD_MESSAGES: list[dict[str, Any]] = [
+    {"order": "a string"},
+    {"order": ["a", "list"]},
+    {"order": {"key": SURROGATE, "bucket": 1}},
+    {"order": {"key": float("nan")}},
+    {"execution": {"not": "an arn"}},
+    {"cause": ["a", "list"]},
+    {"cause": 7, "error": SURROGATE},
+    {"cause": {"Cause": SURROGATE}},
+    {"idempotency_key": SURROGATE},
+]
+
+
+def assert_every_page_survives(house: House, key: str) -> None:
+    for _ in range(2):  # the first look asks for more
+        house.app.reader.refresh()
+        for path in [f"/?q={quote('order')}", "/provider", "/tour", "/bench", "/order"]:
+            query = f"?key={quote(key, safe='')}" if path == "/order" else ""
+            page = house.client.get(path + query)
+            twin = house.client.get(path + query, headers={"Accept": "application/json"})
+
+            assert (page.status_code, twin.status_code) == (200, 200)
+            assert json.loads(twin.text, parse_constant=pytest.fail)
+    assert house.app.reader.problem is None
+
+
+@pytest.mark.parametrize("change", ODD_RECORDS)
+def test_an_odd_record_breaks_no_page(house: House, change: dict[str, Any]) -> None:
+    key = first_key(house)
+    house.stack.ledger[key] |= change
+
+    assert_every_page_survives(house, key)
+
+
+def test_a_record_that_says_almost_nothing_breaks_no_page(house: House) -> None:
+    house.stack.ledger["odd"] = {"pk": "odd", "owner": "arn:gone"}
+
+    assert_every_page_survives(house, "odd")
+
+
+@pytest.mark.parametrize("change", ODD_MESSAGES)
+def test_an_odd_message_breaks_no_page(house: House, change: dict[str, Any]) -> None:
+    odd = message("charge#odd") | change
+    house.stack.queue = [odd]
+
+    assert_every_page_survives(house, well_formed(odd["idempotency_key"]))
+
+
+def test_odd_text_of_the_provider_and_of_an_execution_breaks_no_page(house: House) -> None:
+    key = first_key(house)
+    house.stack.books.append(charge("ch_odd", SURROGATE) | {"metadata": {"object_key": SURROGATE}})
+    house.stack.armed = [{"name": SURROGATE, "for": {"object_key": SURROGATE}, "remaining": 1}]
+    house.stack.seen[key] = [{"at": 1.0, "outcome": SURROGATE, "status": 500}]
+    run = house.stack.run_of(key)
+    house.stack.runs[run].events[:] = Events().task("Charge", SURROGATE).list
+    house.app.index.put_findings([{"kind": "x", "idempotency_key": SURROGATE, "detail": SURROGATE}])
+    house.bench.failure = CommandError(SURROGATE)
+    house.post("reconcile")
+    finished(house)
+
+    house.app.reader.look_again([key])
+    assert_every_page_survives(house, key)
+    assert_every_page_survives(house, well_formed(SURROGATE))
+
+
+def test_an_odd_key_reaches_its_own_page_by_its_link(house: House) -> None:
+    house.stack.queue = [message(SURROGATE)]
+    house.app.reader.refresh()
+    page = house.client.get("/?q=" + quote("odd")).text
+    (link,) = [a for a in Outline(page).all("a") if a.get("class") == "object"]
+
+    order = house.client.get(str(link["href"]))
+
+    assert order.status_code == 200
+    assert "In the failure queue" in order.text
 
 
 @pytest.mark.parametrize("path", PAGES)
