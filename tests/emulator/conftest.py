@@ -10,11 +10,26 @@ from tests.emulator.bench import Bench
 # Waits shrink to a twentieth: a retry interval of 10 s is half a second.
 WAIT_SCALE = 0.05
 
+# Of somebody who works with the real AWS; nothing of it may reach the emulator.
+SHELL = {
+    "AWS_ACCESS_KEY_ID": "AKIAREALREALREALREAL",
+    "AWS_SECRET_ACCESS_KEY": "real",
+    "AWS_SESSION_TOKEN": "real",
+    "AWS_PROFILE": "production",
+    "AWS_ENDPOINT_URL_S3": "https://s3.eu-west-1.amazonaws.com",
+    "HTTP_PROXY": "http://192.0.2.1:3128",
+    "LAMBDA_EXECUTOR": "docker",
+}
+
 
 def _serve(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Bench]:
     log = tmp_path_factory.mktemp("emulator") / "log"
     settings = ("--wait-scale", str(WAIT_SCALE), "--async-retry-base-seconds", "0.1")
-    with Server.start(log, *settings, *flags) as server:
+    with pytest.MonkeyPatch.context() as shell:
+        for name, value in SHELL.items():
+            shell.setenv(name, value)
+        server = Server.start(log, *settings, *flags)
+    with server:
         yield Bench(server)
 
 

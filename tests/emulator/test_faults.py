@@ -11,6 +11,9 @@ from local.emulator import faults
 from tests.emulator.bench import Bench, Run, unique
 from tests.emulator.differences import passing
 
+# One worker starts the emulators, not each of them.
+pytestmark = pytest.mark.xdist_group("emulator")
+
 
 def call(bench: Bench, method: str, plan: Any = None) -> Any:
     request = urllib.request.Request(  # noqa: S310 - loopback

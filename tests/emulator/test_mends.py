@@ -7,6 +7,9 @@ import pytest
 from local.emulator import mends
 from tests.emulator.differences import DIFFERENCES
 
+# One worker starts the emulators, not each of them.
+pytestmark = pytest.mark.xdist_group("emulator")
+
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_the_mended_emulator_does_what_aws_does(name: str, request: pytest.FixtureRequest) -> None:

@@ -13,6 +13,9 @@ from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench, unique
 from tests.emulator.differences import choosing, invoke_state, passing
 
+# One worker starts the emulators, not each of them.
+pytestmark = pytest.mark.xdist_group("emulator")
+
 ORDERS = {"detail": {"object": {"key": [{"wildcard": "orders/*.json"}]}}}
 
 

@@ -16,6 +16,9 @@ from local.paths import STATE_VARIABLE
 from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench
 
+# One worker starts the emulators, not each of them.
+pytestmark = pytest.mark.xdist_group("emulator")
+
 
 def is_running(pid: int) -> bool:
     try:
@@ -31,33 +34,25 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """An emulator of one's own, started from the shell of somebody who works with the real AWS."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAREALREALREALREAL")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real")
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
-    monkeypatch.setenv("AWS_PROFILE", "production")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.eu-west-1.amazonaws.com")
-    monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
-    monkeypatch.setenv("LAMBDA_EXECUTOR", "docker")
+    """An emulator of one's own, below folders of its own."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "it's a state: deep"))
     with Server.start(tmp_path / "log") as running:
         yield running
 
 
-def test_it_keeps_to_the_loopback_and_to_its_own_credentials(server: Server) -> None:
-    function = Bench(server).function("return dict(os.environ)")
+def test_it_keeps_to_the_loopback_and_to_its_own_credentials(mended: Bench) -> None:
+    function = mended.function("return dict(os.environ)")
 
-    seen = Bench(server).invoke(function)
+    seen = mended.invoke(function)
 
     assert {name for name, value in seen.items() if "real" in value.lower()} == set()
     assert seen["AWS_ACCESS_KEY_ID"] == environment.ACCOUNT_ID
-    assert seen["AWS_ENDPOINT_URL"] == server.url
+    assert seen["AWS_ENDPOINT_URL"] == mended.server.url
     assert seen.keys().isdisjoint({"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "HTTP_PROXY"})
     listening = {
         connection.laddr.ip
-        for process in [psutil.Process(server.process.pid)]
-        for connection in process.net_connections("tcp")
+        for connection in psutil.Process(mended.server.process.pid).net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
