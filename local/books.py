@@ -294,7 +294,7 @@ class Hold:
         """Remove these for good; gives how many were still ours to remove."""
         with self._lock:
             self._let_go(messages)
-            return sum(_delete(self._stack, message) for message in messages)
+            return sum(delete_message(self._stack, message) for message in messages)
 
     def _let_go(self, messages: list[Message]) -> None:
         for message in messages:
@@ -316,8 +316,8 @@ class Hold:
                         _hide(self._stack, batch, self._seconds)
 
 
-def _delete(stack: Stack, message: Message) -> bool:
-    """Delete a message; False when another reader has taken or deleted it meanwhile."""
+def delete_message(stack: Stack, message: Message) -> bool:
+    """Remove a message for good; False when another reader has taken or deleted it meanwhile."""
     try:
         stack.client("sqs").delete_message(
             QueueUrl=stack.failure_queue_url, ReceiptHandle=message.receipt
