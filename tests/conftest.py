@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,16 @@ from local import lifecycle
 from local.paths import STATE_VARIABLE
 from local.stack import Stack
 
+#: Set it to play the fresh seed of an earlier run again. Every test process inherits it.
+FRESH_SEED_VARIABLE = "CHAOS_FRESH_SEED"
+os.environ.setdefault(FRESH_SEED_VARIABLE, str(secrets.randbelow(1_000_000)))
+
 #: A tenth of the local run's: the order of the waits is what matters, not their length.
 WAIT_SCALE = 0.002
+
+
+def pytest_report_header() -> str:
+    return f"{FRESH_SEED_VARIABLE}={os.environ[FRESH_SEED_VARIABLE]}"
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from provider.api import Api, Request
 from provider.core import Provider
 from provider.sqlite import SqliteStore
 
+from local import progress
 from local.books import plain_record
 from local.chaos.invariants import TERMINAL, Books, Version, Writer, judge, judge_write
 from local.chaos.scripts import BODY, KEY, NOW, Answer, End, Question, Scripts
@@ -636,3 +637,31 @@ class _provider:  # noqa: N801 - used as a function
     def __exit__(self, *_: object) -> None:
         self._ids.stop()
         self._store.close()
+
+
+def explore_all(
+    *, deliveries: int = 2, replays: int = 1, reconciles: int = 1, misfortunes: int = 1
+) -> list[Json]:
+    """Explore from every beginning: what was seen from each. The scope is that of `explore`."""
+    explorations = []
+    with Scripts() as scripts:
+        explorer = Explorer(scripts)
+        for beginning in BEGINNINGS:
+            with progress.step(f"Every interleaving, beginning {beginning.name}"):
+                found = explorer.explore(
+                    beginning,
+                    deliveries=deliveries,
+                    replays=replays,
+                    reconciles=reconciles,
+                    misfortunes=misfortunes,
+                )
+            explorations.append(
+                {
+                    "beginning": beginning.name,
+                    "states": found.states,
+                    "steps": found.steps,
+                    "endings": found.ends,
+                    "violations": found.violations,
+                }
+            )
+    return explorations

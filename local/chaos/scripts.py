@@ -263,7 +263,7 @@ class Scripts:
 
         return SimpleNamespace(request=request)
 
-    def _wait_for_end(self, _stack: object, arn: str) -> None:
+    def _wait_for_end(self, _stack: object, arn: str, _is_given_up: object) -> None:
         self._ask("executions", "wait", {"executionArn": arn})
 
     def _scripted_stack(self) -> Any:

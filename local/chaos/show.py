@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from local.chaos.report import Report
 from local.progress import output
-from local.show import BAD, GOOD, plain, table
+from local.show import BAD, GOOD, Json, plain, table
+
+
+def explorations(found: Json) -> None:
+    """What was seen from each beginning, and the stories of broken promises."""
+    seen = found["explorations"]
+    table([exploration | {"violations": len(exploration["violations"])} for exploration in seen])
+    for exploration in seen:
+        for story in exploration["violations"]:
+            output.print(f"[{BAD}]broken[/] {plain(story)}")
 
 
 def report(found: Report) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from local.chaos.explorer import BEGINNINGS, DEAD, Explorer
+from local.chaos.explorer import BEGINNINGS, DEAD, Explorer, explore_all
 from local.chaos.mutations import MUTATIONS, Mutation
 from local.chaos.scripts import BODY, Scripts
 from local.inprocess import InProcess
@@ -14,6 +14,15 @@ from local.inprocess import InProcess
 pytestmark = pytest.mark.xdist_group("chaos-explorer")
 
 FRESH, _, CLAIMED, _ = BEGINNINGS
+
+
+def test_an_exploration_says_what_it_has_seen_from_each_beginning() -> None:
+    explorations = explore_all(deliveries=1, replays=0, reconciles=0, misfortunes=0)
+
+    assert [found["beginning"] for found in explorations] == [each.name for each in BEGINNINGS]
+    assert all(found["violations"] == [] for found in explorations)
+    assert all(found["steps"] >= found["states"] - 1 > 0 for found in explorations)
+    assert all(found["endings"] > 0 for found in explorations)
 
 
 @pytest.mark.campaign
