@@ -44,6 +44,11 @@ Json = dict[str, Any]
 
 HERE = Path(__file__).parent
 CHARGES_ON_A_PAGE = 50
+#: An answer waits so long for books that nobody has read lately: a reading of 10,000 records on
+#: AWS takes about as long.
+PATIENCE_SECONDS = 20.0
+#: A page waits only for what takes no longer than a small stack's first reading: it fills itself.
+GLIMPSE_SECONDS = 1.0
 FILTERS = GROUPS | {"found": "Found by the reconciler"}
 
 
@@ -138,9 +143,13 @@ class CountingHouse:
 
     # ---------------------------------------------------------------- pages
 
+    async def _look(self, request: Request) -> None:
+        """A script gets what is known when the books were read; a person sees the page fill."""
+        await self.watch.fresh(PATIENCE_SECONDS if _wants_json(request) else GLIMPSE_SECONDS)
+
     async def orders(self, request: Request) -> Response:
         """The list: every order of both books, newest first."""
-        self.watch.glance()
+        await self._look(request)
         query = request.query_params
         text, group = query.get("q", ""), query.get("group", "")
         page = self.index.page(
@@ -171,11 +180,11 @@ class CountingHouse:
 
     async def order(self, request: Request) -> Response:
         """One order, from every book."""
-        self.watch.glance()
+        await self.watch.fresh(PATIENCE_SECONDS)
         key = request.query_params.get("key", "")
-        if not self.reader.ready:
-            await run_in_threadpool(self.reader.refresh)
         found = await run_in_threadpool(detail.read, self._source, self.index, key)
+        if found is None and not self.reader.complete:
+            return self._refusal(request, 503, "The books are still being read: try again.")
         if found is None:
             return self._missing(request, f"No book knows the key {words.shown(key)}.")
         shown = _chosen_run(found, request.query_params.get("run"))
@@ -192,7 +201,7 @@ class CountingHouse:
 
     async def provider(self, request: Request) -> Response:
         """The provider's side: its charges, the keys it saw, the faults that are armed."""
-        self.watch.glance()
+        await self._look(request)
         text = request.query_params.get("q", "").strip().casefold()
         charges = self.index.charges()
         if text:
@@ -237,7 +246,7 @@ class CountingHouse:
 
     async def tour(self, request: Request) -> Response:
         """The guided tour."""
-        self.watch.glance()
+        await self._look(request)
         buttons = self._buttons
         scenes: list[tuple[int, tour.Scene, Job | None, list[Row]]] = [
             (
@@ -268,7 +277,7 @@ class CountingHouse:
 
     async def bench(self, request: Request) -> Response:
         """The buttons, and what they did."""
-        self.watch.glance()
+        await self._look(request)
         self.reader.look_at_faults()
         self.watch.poke()
         running = [run for run in self.index.runs() if run.running]
@@ -339,7 +348,11 @@ class CountingHouse:
     def _answer(self, request: Request, template: str, document: Json, **context: Any) -> Response:
         """The page, or its JSON twin when that is what was asked for."""
         if _wants_json(request):
-            return JSONResponse(json_value(document | {"problem": self.reader.problem}))
+            return JSONResponse(
+                json_value(
+                    document | {"complete": self.reader.complete, "problem": self.reader.problem}
+                )
+            )
         html = self._templates.get_template(template).render(
             context
             | {

@@ -79,6 +79,7 @@ class Reader:
         """Executions from before `ignore_before`, the last reset, are left out."""
         self.index = index
         self.ready = False  # the ledger has been read once
+        self._whole = False  # every book has
         self.problem: str | None = None
         self._source = source
         self._clock = clock
@@ -97,6 +98,11 @@ class Reader:
         self._known_messages: list[Json] = []
         self._round = 0
         self._reread_at = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every book has been read to its end, and every execution's order is known."""
+        return self._whole and not self._undescribed
 
     # ---- what pages ask for
 
@@ -198,6 +204,7 @@ class Reader:
             self._read_requests(pool, found)
             self._read_faults(found)
         self._apply(found)
+        self._whole = True
         return reread_at
 
     def _changed_runs(self, *, everything: bool) -> list[Run]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncGenerator
 
@@ -17,6 +18,8 @@ LONGEST_SECONDS = 5.0
 BACK_OFF = 1.4
 #: Who asked for a page counts as looking for this long; open pages with live updates always do.
 GLANCE_SECONDS = 15.0
+#: What was read longer ago than this is old: while somebody looks, no round is due so late.
+OLD_SECONDS = 2 * LONGEST_SECONDS
 
 
 class Watch:
@@ -31,8 +34,10 @@ class Watch:
         self.told = 0  # how often the open pages were told to look again
         self._listeners = 0
         self._glanced_until = 0.0
+        self._read_at = -math.inf
         self._poked = asyncio.Event()
         self._changed = asyncio.Event()
+        self._round_over = asyncio.Event()
 
     @property
     def is_watched(self) -> bool:
@@ -44,6 +49,13 @@ class Watch:
         self._glanced_until = time.monotonic() + GLANCE_SECONDS
         if asleep:
             self.poke()
+
+    async def fresh(self, patience_seconds: float) -> None:
+        """Like `glance`; when what is known is old, or nothing, also wait for the next round."""
+        self.glance()
+        if time.monotonic() - self._read_at > OLD_SECONDS:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._round_over.wait(), patience_seconds)
 
     def poke(self) -> None:
         """Something has happened or is wanted: read at once."""
@@ -63,7 +75,11 @@ class Watch:
                 await self._poked.wait()
             self._poked.clear()
             self.rounds += 1
-            if await run_in_threadpool(self.reader.refresh):
+            changed = await run_in_threadpool(self.reader.refresh)
+            self._read_at = time.monotonic()
+            self._round_over.set()
+            self._round_over = asyncio.Event()
+            if changed:
                 self.tell()
                 pause = SHORTEST_SECONDS
             else:

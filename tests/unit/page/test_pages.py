@@ -6,6 +6,7 @@ import asyncio
 import html
 import json
 import re
+import threading
 import time
 from html.parser import HTMLParser
 from typing import Any
@@ -16,11 +17,13 @@ from starlette.testclient import TestClient
 
 from local.books import plain_record
 from local.errors import CommandError
+from local.page import app as application
 from local.page import tour
+from local.page import watch as watching
 from local.page.app import About, CountingHouse
 from local.text import well_formed
 from tests.unit.page.conftest import ABOUT, HERE, House
-from tests.unit.page.fakes import Events, FakeStack, charge, message
+from tests.unit.page.fakes import Events, FakeBench, FakeStack, charge, message
 
 HOSTILE = "orders/<script>alert(1)</script>\"'&.json"
 PAGES = ["/", "/order", "/provider", "/tour", "/bench"]
@@ -419,6 +422,77 @@ def test_a_stack_that_does_not_answer_is_a_notice_on_every_page(house: House) ->
 
         assert answer.status_code == 200
         assert "nobody is at home" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "total"), [("/orders.json", 3), ("/provider.json", 3), ("/bench.json", None)]
+)
+def test_the_first_answer_after_the_start_is_whole(path: str, total: int | None) -> None:
+    with started(three_orders()) as client:
+        document = client.get(path).json()
+
+    assert document["complete"]
+    assert document.get("total") == total
+
+
+def test_the_first_page_after_the_start_is_whole_when_reading_is_quick() -> None:
+    with started(three_orders()) as client:
+        page = client.get("/").text
+
+    assert page.count('<tr id="row-') == 3
+
+
+def test_an_answer_says_that_the_books_are_still_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(application, "PATIENCE_SECONDS", 0.01)
+    stack, goes_on = three_orders(), threading.Event()
+    charges = stack.charges
+    stack.charges = lambda after=None: goes_on.wait() and charges(after)  # type: ignore[method-assign,assignment,return-value]
+
+    with started(stack) as client:
+        try:
+            document = client.get("/orders.json").json()
+            unknown = client.get("/order.json?key=unknown")
+        finally:
+            goes_on.set()
+
+    assert document["complete"] is False
+    assert unknown.status_code == 503
+
+
+def test_an_answer_after_a_long_sleep_is_fresh(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "GLANCE_SECONDS", 0.0)
+    monkeypatch.setattr(watching, "OLD_SECONDS", 0.0)
+    assert house.client.get("/orders.json").json()["total"] == 3
+
+    house.stack.settle(4)
+
+    assert house.client.get("/orders.json").json()["total"] == 4
+
+
+def test_a_stack_that_never_answered_is_not_taken_for_an_empty_one() -> None:
+    stack = three_orders()
+    stack.broken = True
+
+    with started(stack) as client:
+        document = client.get("/orders.json").json()
+
+    assert (document["complete"], document["problem"]) == (False, "nobody is at home")
+
+
+def three_orders() -> FakeStack:
+    stack = FakeStack()
+    for number in (1, 2, 3):
+        stack.settle(number)
+    return stack
+
+
+def started(stack: FakeStack) -> TestClient:
+    """A page that nobody has looked at yet, to be used as a context manager."""
+    return TestClient(CountingHouse(ABOUT, stack, FakeBench()).app(), base_url=HERE)
 
 
 def test_an_unknown_address_is_a_page_too(house: House) -> None:
