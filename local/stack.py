@@ -168,7 +168,14 @@ def load_aws(name: str, region: str | None = None) -> Stack:
         client = session.client("cloudformation")
         description = client.describe_stacks(StackName=name)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"Stack {name} on AWS cannot be described: {error}") from error
+        raise CommandError(
+            f"Stack {name} cannot be described in {session.region_name or 'no region'}: {error}"
+            + (
+                ""
+                if region
+                else " Another region is named by AWS_DEFAULT_REGION, or by AWS_PROFILE."
+            )
+        ) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in description.get("Outputs", [])}
     return Stack(
         name=name,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 
 from local.errors import CommandError
 from local.lifecycle import is_ours
 from local.processes import clean_environment
-from local.stack import Stack, load_local, require_loopback, save
+from local.stack import Stack, load_aws, load_local, require_loopback, save
 
 LOCAL = Stack(name="charge-once", region="us-east-1", endpoint="http://127.0.0.1:4566", outputs={})
 
@@ -92,6 +95,46 @@ def test_background_processes_inherit_nothing_that_names_an_account(
     assert "AWS_SESSION_TOKEN" not in environment
     assert environment["AWS_ACCESS_KEY_ID"] == "test"
     assert environment["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A shell with credentials, on an AWS that has no stack at all."""
+
+    def refuse(self: BaseClient, operation: str, arguments: dict[str, Any]) -> None:
+        message = f"Stack with id {arguments['StackName']} does not exist"
+        raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, operation)
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
+    return monkeypatch
+
+
+def test_a_stack_that_is_not_in_the_region_names_it_and_how_to_choose_another(
+    aws: pytest.MonkeyPatch,
+) -> None:
+    aws.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+
+    with pytest.raises(CommandError, match=r"nope .* in eu-west-3: .* AWS_DEFAULT_REGION"):
+        load_aws("nope")
+
+
+def test_without_any_region_the_error_says_how_to_name_one(aws: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match=r"nope .* in no region: .* AWS_DEFAULT_REGION"):
+        load_aws("nope")
+
+
+def test_where_samconfig_names_the_region_the_shell_is_not_blamed(aws: pytest.MonkeyPatch) -> None:
+    aws.setenv("AWS_DEFAULT_REGION", "eu-west-3")
+
+    with pytest.raises(CommandError, match="in us-west-2: ") as caught:
+        load_aws("nope", "us-west-2")
+
+    assert "AWS_DEFAULT_REGION" not in str(caught.value)
 
 
 def test_without_a_stack_the_error_says_how_to_start_one(
