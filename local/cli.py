@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # A shell completes names of programs, and this one's would be `python`.
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="charge-once on this machine, or with --stack NAME the same commands on AWS.",
+    epilog="Exit status: 0 when the answer was given, whatever it says; 1 when the command failed; "
+    "2 for wrong usage.",
 )
 
 
@@ -63,7 +67,7 @@ app.add_typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 OnAws = Annotated[
     str | None,
-    typer.Option("--stack", metavar="NAME", help="A stack on AWS instead of the local one."),
+    typer.Option("--stack", metavar="NAME", help="A stack on AWS, in the shell's region."),
 ]
 OnEngine = Annotated[
     Literal["ministack", "step-functions-local"] | None,
@@ -173,7 +177,7 @@ def down(as_json: AsJson = False) -> None:
 
 @app.command()
 def status(as_json: AsJson = False, on_aws: OnAws = None) -> None:
-    """Where everything is: addresses, names, versions."""
+    """Show where everything is: addresses, names, versions."""
     from local import lifecycle
 
     found = chosen(on_aws)
@@ -190,8 +194,18 @@ def status(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 
 @app.command()
 def order(
-    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False)] = None,
-    object_key: Annotated[str | None, typer.Option(help="Default: a fresh one.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="An order file, sent as it is. Default: the sample order, with the options below.",
+        ),
+    ] = None,
+    object_key: Annotated[
+        str | None, typer.Option(help="Where to put it. Default: a fresh key.")
+    ] = None,
     amount: Annotated[str | None, typer.Option(help='Decimal, such as "19.99".')] = None,
     currency: Annotated[str | None, typer.Option(help="ISO 4217, such as EUR.")] = None,
     payment_method: Annotated[
@@ -255,7 +269,7 @@ def faults_(
     as_json: AsJson = False,
     on_aws: OnAws = None,
 ) -> None:
-    """List the armed faults, or clear them."""
+    """Show the armed faults, or clear them."""
     from local import faults
 
     target = chosen(on_aws)
@@ -267,7 +281,7 @@ def faults_(
 
 @app.command()
 def stop(
-    execution: Annotated[str, typer.Option(help="The execution's ARN.")],
+    execution: Annotated[str, typer.Option(help="The execution's name, or its ARN.")],
     as_json: AsJson = False,
     on_aws: OnAws = None,
 ) -> None:
@@ -275,10 +289,11 @@ def stop(
     from local import books, orders
 
     target = chosen(on_aws)
-    books.execution(target, execution)  # says clearly when there is none
-    target.client("stepfunctions").stop_execution(executionArn=execution)
-    orders.wait_for_end(target, execution)
-    stopped = books.execution(target, execution).summary()
+    arn = target.execution_arn(execution)
+    books.execution(target, arn)  # says clearly when there is none
+    target.client("stepfunctions").stop_execution(executionArn=arn)
+    orders.wait_for_end(target, arn)
+    stopped = books.execution(target, arn).summary()
     document(stopped) if as_json else show.executions([stopped])
 
 
@@ -287,7 +302,7 @@ def stop(
 
 @app.command()
 def ledger(as_json: AsJson = False, on_aws: OnAws = None) -> None:
-    """Our ledger's records."""
+    """Show our ledger's records."""
     from local import books
 
     found = list(books.records(chosen(on_aws)))
@@ -296,7 +311,7 @@ def ledger(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 
 @app.command()
 def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
-    """The provider's charges."""
+    """Show the provider's charges, oldest first."""
     from local import books, orders
 
     found = [orders.contract_charge(charge) for charge in books.charges(chosen(on_aws))]
@@ -305,7 +320,7 @@ def charges(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 
 @app.command()
 def queue(as_json: AsJson = False, on_aws: OnAws = None) -> None:
-    """The failure queue's messages, left where they are."""
+    """Show the failure queue's messages, and leave them where they are."""
     from local import books
 
     found = [message.summary() for message in books.messages(chosen(on_aws))]
@@ -314,7 +329,7 @@ def queue(as_json: AsJson = False, on_aws: OnAws = None) -> None:
 
 @app.command()
 def executions(as_json: AsJson = False, on_aws: OnAws = None) -> None:
-    """The state machine's executions, newest first, with their paths through the states."""
+    """Show the executions, newest first, with their paths through the state machine."""
     from local import books
 
     target = chosen(on_aws)
@@ -373,7 +388,10 @@ def reconcile(
     ] = False,
     grace_seconds: Annotated[
         float | None,
-        typer.Option(parser=number_to(86_400), help="Instead of the stack's grace time."),
+        typer.Option(
+            parser=number_to(86_400),
+            help="Judge orders of this age on, instead of the stack's grace time.",
+        ),
     ] = None,
     horizon_days: Annotated[
         float | None,
@@ -408,7 +426,7 @@ InEnvironment = Annotated[
 def deploy(
     parameters: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="Parameters for this deployment alone."),
+        typer.Argument(metavar="NAME=VALUE", help="Parameters for this deployment alone."),
     ] = None,
     environment: InEnvironment = "dev",
     yes: Annotated[

@@ -90,6 +90,12 @@ class Stack:
     def state_machine_arn(self) -> str:
         return self.outputs["StateMachineArn"]
 
+    def execution_arn(self, name: str) -> str:
+        """The ARN of the execution `name`; an ARN stays as it is."""
+        if name.startswith("arn:"):
+            return name
+        return f"{self.state_machine_arn.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
     @property
     def provider_url(self) -> str:
         return self.outputs["ProviderUrl"].rstrip("/")

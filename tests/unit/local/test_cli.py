@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -48,6 +49,27 @@ def test_every_command_explains_itself(command: str) -> None:
 
     assert result.exit_code == 0
     assert f"Usage: root {command} " in result.output
+
+
+def test_the_help_tells_the_exit_statuses_and_offers_no_completion_of_python() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).output
+
+    assert "Exit status: 0 when" in shown
+    assert "completion" not in shown
+
+
+def test_colours_are_left_out_when_the_environment_says_so() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", "from local import show; show.ledger([{'status': 'done'}])"],
+        cwd=PROJECT,
+        env=os.environ | {"FORCE_COLOR": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert "done" in shown
+    assert "\x1b[32m" not in shown
 
 
 def test_the_help_of_bench_names_its_measurements() -> None:

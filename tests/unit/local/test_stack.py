@@ -97,6 +97,15 @@ def test_background_processes_inherit_nothing_that_names_an_account(
     assert environment["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
 
 
+@pytest.mark.parametrize("given", ["run-1", "arn:aws:states:us-east-1:1:execution:Machine:run-1"])
+def test_an_execution_is_named_by_its_name_or_its_arn(given: str) -> None:
+    machine = "arn:aws:states:us-east-1:1:stateMachine:Machine"
+
+    named = replace(LOCAL, outputs={"StateMachineArn": machine}).execution_arn(given)
+
+    assert named == "arn:aws:states:us-east-1:1:execution:Machine:run-1"
+
+
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A shell with credentials, on an AWS that has no stack at all."""
