@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.util
 import os
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import httpx
 import psutil
 
 from local.emulator.environment import credentials
@@ -107,11 +109,15 @@ def answers(url: str, patience_seconds: float = 5) -> bool:
 
     Where nobody listens, the connection is refused at once, whatever the patience.
     """
+    # A proxy of the shell must not stand between us and loopback.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        # trust_env=False: a proxy of the shell must not stand between us and loopback.
-        return httpx.get(url, timeout=patience_seconds, trust_env=False).status_code < 500
-    except httpx.HTTPError:
+        direct.open(url, timeout=patience_seconds).close()
+    except urllib.error.HTTPError as error:
+        return error.code < 500
+    except (OSError, http.client.HTTPException):
         return False
+    return True
 
 
 def log_tail(name: str, lines: int = 15) -> str:

@@ -22,8 +22,9 @@ COMMANDS = {
 }
 
 
-def test_the_command_line_loads_nothing_slow_before_it_knows_the_command() -> None:
-    code = "import json, sys, local.cli; print(json.dumps(list(sys.modules)))"
+@pytest.mark.parametrize("module", ["cli", "lifecycle"])
+def test_help_and_status_load_nothing_slow(module: str) -> None:
+    code = f"import json, sys, local.{module}; print(json.dumps(list(sys.modules)))"
 
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
