@@ -124,6 +124,9 @@ provider-conformance: $(INSTALLED) ## Hold a provider to the rules: make provide
 test: $(INSTALLED) ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not campaign" $(ARGS)
 
+campaign: $(INSTALLED) ## Run the long forms of the tests, a quarter of an hour
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m campaign --timeout 0 $(ARGS)
+
 pictures: $(INSTALLED) ## Draw and photograph the pictures of the docs again
 	@$(LOCAL) picture
 	@CHARGE_ONCE_PICTURES=docs/images $(BIN)/python -m pytest -q tests/e2e/test_page.py
@@ -160,4 +163,4 @@ delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucke
 
 .PHONY: sim limits lab deploy-lab delete-lab
 .PHONY: provider-conformance charges queue faults status
-.PHONY: help install lock local up down order ledger executions replay reconcile page chaos bench test pictures lint deploy delete
+.PHONY: help install lock local up down order ledger executions replay reconcile page chaos bench test campaign pictures lint deploy delete
