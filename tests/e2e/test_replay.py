@@ -22,7 +22,7 @@ from tests.e2e.test_failures import leave_open, messages_of
 pytestmark = pytest.mark.xdist_group("failures")
 
 #: The hold of the replays that are killed here: the real one is a minute.
-HOLD_SECONDS = 1
+HOLD_SECONDS = 3
 REPLAY = (
     "import sys; from local import cli, replay; replay.HOLD_SECONDS = {hold}; "
     "sys.argv[1:] = ['replay', '--idempotency-key', '{key}']; cli.main()"
@@ -68,7 +68,7 @@ def test_a_replay_hides_its_message_while_it_lives_and_gives_it_back_when_it_is_
     key = leave_open(stack)["idempotency_key"]
     with replaying(stack, key, HOLD_SECONDS) as process:
         with pytest.raises(TimeoutError):
-            wait_for(lambda: is_visible(stack, key), 2 * HOLD_SECONDS)
+            wait_for(lambda: is_visible(stack, key), HOLD_SECONDS + 1)
 
         process.send_signal(signal.SIGKILL)
 
@@ -81,7 +81,7 @@ def test_ctrl_c_ends_a_replay_at_once_and_gives_its_message_back(stack: Stack) -
         assert not is_visible(stack, key)
 
         process.send_signal(signal.SIGINT)
-        process.wait(5)
+        process.wait(10)
 
         assert is_visible(stack, key)
 

@@ -141,12 +141,12 @@ def test_a_held_message_is_hidden_again_before_its_time_is_up(pipeline: InProces
     send(pipeline.stack, *range(12))
     hidden: list[Json] = []
     stack = meddled(pipeline.stack, hide=lambda **request: hidden.extend(request["Entries"]))
-    taken, _ = books.take_available(stack, 1)
+    taken, _ = books.take_available(stack, 2)
 
-    with books.Hold(stack, taken, 1):
+    with books.Hold(stack, taken, 2):
         wait_for(lambda: len(hidden) >= 24, 5)
 
-        assert {entry["VisibilityTimeout"] for entry in hidden} == {1}
+        assert {entry["VisibilityTimeout"] for entry in hidden} == {2}
         assert {entry["ReceiptHandle"] for entry in hidden} == {one.receipt for one in taken}
         assert books.take_available(pipeline.stack, 0) == ([], 12)
     assert len(books.take_available(pipeline.stack, 0)[0]) > 0
