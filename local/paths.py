@@ -15,5 +15,10 @@ STATE_VARIABLE = "CHARGE_ONCE_STATE"
 
 
 def state_folder() -> Path:
-    """The folder of this local run: logs, built functions, and the file that describes it."""
-    return Path(os.environ.get(STATE_VARIABLE) or PROJECT / ".local").resolve()
+    """The folder of this local run: logs, built functions, and the file that describes it.
+
+    A relative name in the variable counts from the project, so that it means one stack wherever
+    the shell stands.
+    """
+    named = Path(os.environ.get(STATE_VARIABLE) or ".local")
+    return (PROJECT / named.expanduser()).resolve()

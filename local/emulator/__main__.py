@@ -2,8 +2,11 @@
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,7 +34,15 @@ def main(arguments: list[str] | None = None) -> None:
         os.environ.clear()
         os.environ.update(settings)
         tempfile.tempdir = None  # look at TMPDIR again
+        if options.leave_with:
+            threading.Thread(target=_leave_with, args=(options.leave_with,), daemon=True).start()
         _serve(options)
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _serve(options: argparse.Namespace) -> None:
@@ -57,6 +68,9 @@ def _serve(options: argparse.Namespace) -> None:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.emulator", description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1")
+    parser.add_argument(
+        "--leave-with", type=int, metavar="PID", help="stop when this parent process has ended"
+    )
     parser.add_argument("--region", default=environment.DEFAULT_REGION)
     parser.add_argument("--auth", action="store_true", help="check signatures and function roles")
     parser.add_argument(

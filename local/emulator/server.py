@@ -44,6 +44,8 @@ class Server:
     def start(cls, log: Path, *flags: str, port: int | None = None) -> Self:
         """Start `python -m local.emulator` in a session of its own and wait until it answers.
 
+        It does not outlive this process, even one that is killed.
+
         Args:
             log: file for everything that it prints.
             flags: further command-line flags of `python -m local.emulator`.
@@ -58,7 +60,12 @@ class Server:
             raise EmulatorError(f"port {port} is already in use")
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "local.emulator", "--port", str(port), *flags],
+                [
+                    *(sys.executable, "-m", "local.emulator"),
+                    *("--port", str(port)),
+                    *("--leave-with", str(os.getpid())),
+                    *flags,
+                ],
                 cwd=Path(__file__).parents[2],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

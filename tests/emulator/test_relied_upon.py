@@ -289,3 +289,12 @@ def test_an_invocation_logs_its_last_words_and_nobody_elses(mended: Bench, end: 
         logs = list(pool.map(logged, words))
 
     assert [re.findall(r"first|word-\d+", log) for log in logs] == [["first", one] for one in words]
+
+
+def test_a_crash_logs_its_last_words(mended: Bench) -> None:
+    function = mended.function("print('last words', end=''); os._exit(1)")
+
+    answer = mended.client("lambda").invoke(FunctionName=function, LogType="Tail")
+
+    assert answer["FunctionError"] == "Unhandled"
+    assert "last words" in base64.b64decode(answer["LogResult"]).decode()

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from local.emulator import environment
 from local.emulator.__main__ import main
 from local.emulator.server import EmulatorError, Server, free_port
-from local.paths import STATE_VARIABLE
+from local.paths import PROJECT, STATE_VARIABLE
 from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench
 
@@ -81,6 +83,27 @@ def test_functions_and_files_leave_when_the_emulator_is_killed(
     wait_for(lambda: not is_running(environment_pid), WAIT_SECONDS)
     assert "bootstrap" in files(tmp_path)
     server.stop()
+    assert files(tmp_path) == {"lock", "log"}
+
+
+def test_an_emulator_leaves_when_whoever_started_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    start = (
+        "import pathlib, sys; from local.emulator.server import Server; "
+        "print(Server.start(pathlib.Path(sys.argv[1])).process.pid, flush=True); input()"
+    )
+    command = [sys.executable, "-c", start, str(tmp_path / "log")]
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as starter:
+        assert starter.stdout is not None
+        emulator = int(starter.stdout.readline())
+
+        starter.kill()
+
+    wait_for(lambda: not is_running(emulator), WAIT_SECONDS)
     assert files(tmp_path) == {"lock", "log"}
 
 
