@@ -22,7 +22,7 @@ from tests.e2e.test_failures import leave_open, messages_of
 pytestmark = pytest.mark.xdist_group("failures")
 
 #: The hold of the replays that are killed here: the real one is a minute.
-HOLD_SECONDS = 3
+HOLD_SECONDS = 2
 REPLAY = (
     "import sys; from local import cli, replay; replay.HOLD_SECONDS = {hold}; "
     "sys.argv[1:] = ['replay', '--idempotency-key', '{key}']; cli.main()"
