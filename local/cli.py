@@ -15,7 +15,6 @@ import secrets
 import signal
 import sys
 import time
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -45,17 +44,15 @@ app = typer.Typer(
 class Measurements(typer.core.TyperGroup):
     """`bench` and its commands, which are imported when one of them is asked for."""
 
-    @cached_property
-    def _real(self) -> typer.core.TyperGroup:
+    @property
+    def commands(self) -> Any:
         from local import bench
 
-        return typer.main.get_group(bench.app)
+        return typer.main.get_group(bench.app).commands
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return self._real.list_commands(ctx)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return self._real.get_command(ctx, cmd_name)
+    @commands.setter
+    def commands(self, _: Any) -> None:
+        """There are none when the group is made."""
 
 
 app.add_typer(
