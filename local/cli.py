@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from local import fault_names, show, text
+from local import completion, fault_names, show, text
 from local.errors import CommandError
 from local.progress import counter, errors, output, step
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # A shell completes names of programs, and this one's would be `python`.
+    # Typer's own would complete the word `python`: see the command `completion`.
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="charge-once on this machine, or with --stack NAME the same commands on AWS.",
@@ -81,8 +81,9 @@ def main() -> None:
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
             signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
+    completion.begin()
     try:
-        app()
+        app(complete_var=completion.VARIABLE)
     except CommandError as error:
         fail(str(error))
     except Exception as error:
@@ -640,3 +641,17 @@ def chaos(
 
         report = campaign.run(orders_, seed)
     document(report.document()) if as_json else chaos_show.report(report)
+
+
+# ---------------------------------------------------------------- the shell
+
+
+@app.command("completion")
+def completion_(
+    shell: Annotated[completion.Shell, typer.Argument(help="The shell that shall evaluate it.")],
+) -> None:
+    """Print what gives these commands a short name, and completion, in your shell.
+
+    In bash: eval "$(.venv/bin/python -m local completion bash)"; then: charge-once order
+    """
+    sys.stdout.write(completion.script(shell))

@@ -56,7 +56,7 @@ def test_the_help_tells_the_exit_statuses_and_offers_no_completion_of_python() -
     shown = CliRunner().invoke(app, ["--help"]).output
 
     assert "Exit status: 0 when" in shown
-    assert "completion" not in shown
+    assert "--install-completion" not in shown
 
 
 def test_colours_are_left_out_when_the_environment_says_so() -> None:
