@@ -5,6 +5,7 @@ MiniStack reads its settings when it is imported: set the environment first, the
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,3 +28,27 @@ def wrap(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
         return replacement(original, *args, **kwargs)
 
     setattr(owner, name, replaced)
+
+
+def before_first_use_of(service: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Decorator of a mend: it waits for MiniStack to load the service, which may never happen.
+
+    For services that take long to import.
+    """
+
+    def decorate(mend: Callable[[], None]) -> Callable[[], None]:
+        @functools.wraps(mend)
+        def later() -> None:
+            lock, mend_once = threading.Lock(), functools.cache(mend)
+
+            def load(original: Any, name: str) -> Any:
+                if name == service:
+                    with lock:
+                        mend_once()
+                return original(name)
+
+            wrap(module("app"), "_get_module", load)
+
+        return later
+
+    return decorate

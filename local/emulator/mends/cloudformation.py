@@ -1,4 +1,7 @@
-"""Mends of AWS CloudFormation and the SAM transform."""
+"""Mends of AWS CloudFormation and the SAM transform.
+
+MiniStack takes a second to import it, longer than everything else together.
+"""
 
 import contextvars
 import functools
@@ -13,6 +16,7 @@ _parameters: contextvars.ContextVar[dict[str, str] | None] = contextvars.Context
 )
 
 
+@upstream.before_first_use_of("cloudformation")
 def generate_secrets_as_asked() -> None:
     """`GenerateSecretString` keeps to its options, `ExcludePunctuation` among them.
 
@@ -38,6 +42,7 @@ def generate_secrets_as_asked() -> None:
     upstream.wrap(provisioners, "_sm_secret_string", secret_string)
 
 
+@upstream.before_first_use_of("cloudformation")
 def refer_to_secrets_by_arn() -> None:
     """`!Ref` of a secret is its ARN.
 
@@ -66,6 +71,7 @@ def refer_to_secrets_by_arn() -> None:
     handlers |= {"create": created, "update": updated, "delete": deleted}
 
 
+@upstream.before_first_use_of("cloudformation")
 def tell_the_sam_transform_the_parameters() -> None:
     """The SAM transform knows the values of the template's parameters.
 
