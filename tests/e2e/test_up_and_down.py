@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
+from local import processes
 from local.paths import PROJECT, STATE_VARIABLE
 
 pytestmark = pytest.mark.xdist_group("up-and-down")
@@ -20,10 +20,13 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_stack_leaves_nothing_behind_even_when_its_emulator_was_killed(tmp_path: Path) -> None:
+def test_a_stack_leaves_nothing_behind_even_when_its_emulator_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     state = tmp_path / "it's a state: deep"
+    monkeypatch.setenv(STATE_VARIABLE, str(state))
     shell = os.environ | {
         "HOME": "/dev/null",
         "TMPDIR": str(temporary),
@@ -45,12 +48,7 @@ def test_a_stack_leaves_nothing_behind_even_when_its_emulator_was_killed(tmp_pat
     try:
         local("up")
         order = json.loads(local("order", "--json"))
-        (emulator,) = [
-            process
-            for process in psutil.process_iter()
-            if "local.emulator" in process.cmdline()
-            and process.environ().get(STATE_VARIABLE) == str(state)
-        ]
+        (emulator,) = [one for one in processes.running() if "local.emulator" in one.cmdline()]
         emulator.kill()
     finally:
         local("down")
