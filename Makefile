@@ -5,6 +5,8 @@ BIN := .venv/bin
 LOCAL := $(BIN)/python -m local
 # As modules: the first line of a script names the folder where it was installed.
 SAM := $(BIN)/python -P -m samcli
+# What a program leaves in TMPDIR goes with it: sam leaves a folder for each package.
+TIDILY = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && TMPDIR="$$folder"
 INSTALLED := .venv/.installed
 CHECKOV := .venv-checkov/bin/checkov
 ARGS ?=
@@ -153,8 +155,8 @@ delete: $(INSTALLED) ## Delete the stack from AWS; says what it keeps, and asks:
 
 # Built on this machine's Python, which need not be the template's: the lab has no requirements.
 deploy-lab: $(INSTALLED) ## Deploy the lab to AWS (guided the first time)
-	cd local/lab && "$(CURDIR)"/$(SAM) build --cached --parameter-overrides PythonVersion=$$("$(CURDIR)"/$(BIN)/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-	cd local/lab && "$(CURDIR)"/$(SAM) deploy $(if $(wildcard .local/deployed-lab),,--guided) $(ARGS)
+	cd local/lab && $(TIDILY) "$(CURDIR)"/$(SAM) build --cached --parameter-overrides PythonVersion=$$("$(CURDIR)"/$(BIN)/python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+	cd local/lab && $(TIDILY) "$(CURDIR)"/$(SAM) deploy $(if $(wildcard .local/deployed-lab),,--guided) $(ARGS)
 	@mkdir -p .local && touch .local/deployed-lab
 
 delete-lab: $(INSTALLED) ## Delete the lab from AWS, with what lies in its bucket

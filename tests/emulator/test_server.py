@@ -63,6 +63,9 @@ def test_it_keeps_to_the_loopback_and_to_its_own_credentials(mended: Bench) -> N
 def test_a_stop_leaves_no_process_and_no_file(server: Server, tmp_path: Path) -> None:
     function = Bench(server).function("return os.getpid()")
     environment_pid = Bench(server).invoke(function)
+    # MiniStack writes a key that it would keep in /tmp, for all emulators of the machine.
+    server.client("cognito-idp").list_user_pools(MaxResults=1)
+    assert "cognito-rsa-key.pem" in files(tmp_path)
 
     server.stop()
 
