@@ -13,6 +13,10 @@ from local import lifecycle
 from local.paths import STATE_VARIABLE
 from local.stack import Stack
 
+# What `make test ARGS=…` was told is not meant for the makes that tests call.
+for _name in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "MAKELEVEL", "ARGS"):
+    os.environ.pop(_name, None)
+
 #: Set it to play the fresh seed of an earlier run again. Every test process inherits it.
 FRESH_SEED_VARIABLE = "CHAOS_FRESH_SEED"
 os.environ.setdefault(FRESH_SEED_VARIABLE, str(secrets.randbelow(1_000_000)))
