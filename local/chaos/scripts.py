@@ -24,7 +24,6 @@ import urllib3
 from botocore.exceptions import ClientError
 from charge.handler import Function
 from charge.order_store import S3OrderStore
-from charge.settings import Settings
 from reconciler.auditing import Audit, report
 from reconciler.aws import DynamoLedger, S3Bucket, StepFunctions
 from reconciler.provider_client import ProviderClient
@@ -291,17 +290,7 @@ class Scripts:
         )
 
     def _make_function(self) -> Function:
-        secret = self._pipeline.client("secretsmanager").create_secret(
-            Name="explorer-key", SecretString=API_KEY
-        )
-        settings = Settings(
-            provider_url=URL,
-            provider_secret_arn=secret["ARN"],
-            provider_timeout_seconds=10,
-            provider_key_retention_seconds=86_400,
-            record_ttl_seconds=90 * 86_400,
-            fault_table=None,
-        )
+        settings = self._pipeline.charge_settings()
         function = Function(settings, pool=self._pool(), sleep=lambda _: None)
         # What the version holds never changes: no step of its own.
         function._store = S3OrderStore(_ScriptedClient(self, "s3"))

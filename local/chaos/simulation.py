@@ -28,7 +28,6 @@ import urllib3
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 from charge.handler import Function
 from charge.order_store import S3OrderStore
-from charge.settings import Settings
 from moto.moto_api._internal import mock_random
 from provider.sqlite import SqliteStore
 from provider.store import Answer, Marker
@@ -50,6 +49,7 @@ from local.chaos.invariants import (
 )
 from local.chaos.moto_inline import PARSER, forget_executions, in_this_thread
 from local.chaos.stage import Stage
+from local.emulator.error_names import ERROR_NAMES
 from local.errors import CommandError
 from local.inprocess import Call, InProcess, InProcessProvider, TaskFailure
 from local.inprocess.provider import API_KEY, URL, ProviderPool
@@ -67,18 +67,6 @@ _REPAIR_ROUNDS = 8
 
 _GRACE = timedelta(minutes=15)
 
-#: What an SDK or an integration says when a call fails before, or after, it has had its effect.
-_WORDS = {
-    ("dynamodb", "error"): "DynamoDB.InternalServerErrorException",
-    ("dynamodb", "throttle"): "DynamoDB.ProvisionedThroughputExceededException",
-    ("dynamodb", "lost"): "DynamoDB.SdkClientException",
-    ("sqs", "error"): "SQS.AmazonSQSException",
-    ("sqs", "throttle"): "SQS.RequestThrottledException",
-    ("sqs", "lost"): "SQS.SdkClientException",
-    ("lambda", "error"): "Lambda.ServiceException",
-    ("lambda", "throttle"): "Lambda.TooManyRequestsException",
-    ("lambda", "lost"): "Lambda.SdkClientException",
-}
 _INTERNAL_ERROR: Any = {
     "Error": {"Code": "InternalError", "Message": "injected"},
     "ResponseMetadata": {"HTTPStatusCode": 500},
@@ -542,7 +530,7 @@ class Simulation:
             proceed = self._watched(self._writer(), proceed)
         match fault:
             case "error" | "throttle":
-                raise TaskFailure(_WORDS[call.service, fault], "injected")
+                raise TaskFailure(ERROR_NAMES[call.service, fault], "injected")
             case "delay":
                 self._stage.sleep(5)
             case "repeat":
@@ -556,7 +544,7 @@ class Simulation:
         answer = proceed()
         self._stage.pause(f"{call.state} answered")
         if fault == "lost":
-            raise TaskFailure(_WORDS[call.service, fault], "injected")
+            raise TaskFailure(ERROR_NAMES[call.service, fault], "injected")
         return answer
 
     def _happen_late(self, proceed: Callable[[], Any]) -> None:
@@ -612,17 +600,7 @@ class Simulation:
     # ---------------------------------------------------------------- how it is made
 
     def _make_function(self) -> Function:
-        secret = self._pipeline.client("secretsmanager").create_secret(
-            Name="chaos-provider-key", SecretString=API_KEY
-        )
-        settings = Settings(
-            provider_url=URL,
-            provider_secret_arn=secret["ARN"],
-            provider_timeout_seconds=10,
-            provider_key_retention_seconds=86_400,
-            record_ttl_seconds=90 * 86_400,
-            fault_table=None,
-        )
+        settings = self._pipeline.charge_settings()
         function = Function(settings, pool=_SteppedPool(self, "charge"), sleep=self._sleep)
         function._store = S3OrderStore(_SteppedClient(self, "charge", "s3"))
         self._store.before_commit = self._commit_point

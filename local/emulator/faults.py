@@ -28,22 +28,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.emulator import upstream
+from local.emulator.error_names import ERROR_NAMES
 from local.emulator.mends import running
 
 PATH = "/_faults"
 READ = "s3:GetObject"
 
-_ERRORS = {
-    ("dynamodb", "error"): "DynamoDB.InternalServerErrorException",
-    ("dynamodb", "throttle"): "DynamoDB.ProvisionedThroughputExceededException",
-    ("dynamodb", "lost"): "DynamoDB.SdkClientException",
-    ("sqs", "error"): "SQS.AmazonSQSException",
-    ("sqs", "throttle"): "SQS.RequestThrottledException",
-    ("sqs", "lost"): "SQS.SdkClientException",
-    ("lambda", "error"): "Lambda.ServiceException",
-    ("lambda", "throttle"): "Lambda.TooManyRequestsException",
-    ("lambda", "lost"): "Lambda.SdkClientException",
-}
 KINDS = ("error", "throttle", "lost", "repeat", "delay")
 
 
@@ -129,7 +119,7 @@ def install() -> None:
         if fault.kind == "lost":
             original(resource, given)
         service = resource.rpartition(":::")[2].partition(":")[0]
-        name = fault.error_name or _ERRORS.get((service, fault.kind), "States.TaskFailed")
+        name = fault.error_name or ERROR_NAMES.get((service, fault.kind), "States.TaskFailed")
         raise stepfunctions._ExecutionError(name, f"Injected: {fault.kind} at {place}")
 
     def get_object(original: Any, bucket: str, key: str, *rest: Any) -> Any:

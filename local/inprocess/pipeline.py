@@ -228,24 +228,25 @@ class InProcess:
         if self._provider is None:
             self._provider = provider.InProcessProvider()
             opened.callback(self._provider.close)
-        parameters = self._template["Parameters"]
+        pool = provider.ProviderPool(self._provider)
+        return ChargeFunction(self.charge_settings(), pool, self._default("ChargeTimeoutSeconds"))
 
-        def default(name: str) -> int:
-            return int(parameters[name]["Default"])
-
+    def charge_settings(self) -> Settings:
+        """The charge function's settings by the template's defaults; makes the provider's key."""
         secret = self.client("secretsmanager").create_secret(
             Name="provider-key", SecretString=provider.API_KEY
         )
-        settings = Settings(
+        return Settings(
             provider_url=provider.URL,
             provider_secret_arn=secret["ARN"],
-            provider_timeout_seconds=default("ProviderTimeoutSeconds"),
-            provider_key_retention_seconds=default("ProviderKeyRetentionSeconds"),
-            record_ttl_seconds=default("RecordTtlDays") * 86_400,
+            provider_timeout_seconds=self._default("ProviderTimeoutSeconds"),
+            provider_key_retention_seconds=self._default("ProviderKeyRetentionSeconds"),
+            record_ttl_seconds=self._default("RecordTtlDays") * 86_400,
             fault_table=None,  # a crash here would be ours: `around` stands for one
         )
-        pool = provider.ProviderPool(self._provider)
-        return ChargeFunction(settings, pool, default("ChargeTimeoutSeconds"))
+
+    def _default(self, parameter: str) -> int:
+        return int(self._template["Parameters"][parameter]["Default"])
 
     def _deploy(self) -> InProcessStack:
         s3 = self.client("s3")
