@@ -55,7 +55,8 @@ class Watch:
         self.glance()
         if time.monotonic() - self._read_at > OLD_SECONDS:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._round_over.wait(), patience_seconds)
+                async with asyncio.timeout(patience_seconds):
+                    await self._round_over.wait()
 
     def poke(self) -> None:
         """Something has happened or is wanted: read at once."""
@@ -85,7 +86,9 @@ class Watch:
             else:
                 pause = min(pause * BACK_OFF, LONGEST_SECONDS)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._poked.wait(), pause)
+                # Not `wait_for`: on Python 3.11 it may swallow the end of this task.
+                async with asyncio.timeout(pause):
+                    await self._poked.wait()
                 pause = SHORTEST_SECONDS
 
     async def changes(self) -> AsyncGenerator[int, None]:
@@ -97,6 +100,7 @@ class Watch:
                 changed = self._changed
                 yield self.told
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), GLANCE_SECONDS)
+                    async with asyncio.timeout(GLANCE_SECONDS):
+                        await changed.wait()
         finally:
             self._listeners -= 1

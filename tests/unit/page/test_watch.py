@@ -112,3 +112,21 @@ def test_a_poke_does_not_wait_for_the_pause_to_end(monkeypatch: pytest.MonkeyPat
             return watch.rounds
 
     assert asyncio.run(story()) == 2
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_the_end_is_not_missed_when_a_change_comes_with_it(turns: int) -> None:
+    """At any turn of the loop after a round: `wait_for` of Python 3.11 swallows such an end."""
+
+    async def story() -> bool:
+        watch = a_watch()
+        task = asyncio.create_task(watch.run())
+        await watch.fresh(PATIENCE_SECONDS)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        watch.poke()
+        task.cancel()
+        await asyncio.wait([task], timeout=PATIENCE_SECONDS)
+        return task.cancelled()
+
+    assert asyncio.run(story())
