@@ -215,9 +215,14 @@ def follow(
     Faults are armed before the object exists, so that its first delivery meets them.
     """
     faults.arm(stack, armed or [], key)
+    # Before the object is there, since repeats shall come while S3's own delivery is under way.
+    is_order = starts_an_execution(
+        stack, object_created(bucket=stack.bucket, key=key, version_id="any", etag="any")
+    )
+    stack.client("stepfunctions")
     placed = put(stack, key, body)
     announce(f"s3://{placed.bucket}/{placed.key} version {placed.version_id}")
-    if starts_an_execution(stack, placed.event()):
+    if is_order:
         arns = deliver(stack, placed, times, concurrently=concurrently, wait=wait)
     else:
         arns = _watch_silence(stack, placed)

@@ -48,6 +48,7 @@ AWS_PATIENCE_SECONDS = 900
 POLL_SECONDS = 0.3
 #: Orders of charge-once that are followed at the same time: two cores start cold functions slowly.
 FOLLOWED_AT_ONCE = 3
+_SLOW_CHARGE = faults.Fault("provider.slow", 1)
 
 
 def deploy_lab(running: Stack) -> Stack:
@@ -311,8 +312,12 @@ class ChargeOnce:
             orders.order_body(None, {}),
             times=scenario.deliveries,
             concurrently=scenario.together,
-            armed=scenario.fault_of_charge_once,
+            # A charge takes some milliseconds here: a slow one makes sure that all of them overlap.
+            armed=scenario.fault_of_charge_once + [_SLOW_CHARGE] * scenario.together,
         )
+        ends = [run["path"][-1] for run in order["executions"]]
+        if scenario.together and "ClaimedElsewhere" not in ends:
+            raise CommandError(f"{scenario.name}: no two of them overlapped: {', '.join(ends)}.")
         record = order["record"]
         row = Row(
             handler=CHARGE_ONCE,
