@@ -16,6 +16,8 @@ from local.locks import exclusive, is_held
 from local.paths import state_folder
 
 _LOCK = "lock"
+#: Whatever else lies there is somebody's own: the state folder may be any folder of this machine.
+_PREFIX = "charge-once-"
 
 
 @contextlib.contextmanager
@@ -24,7 +26,7 @@ def folder() -> Iterator[Path]:
     with contextlib.ExitStack() as held:
         with _one_at_a_time():
             _sweep()
-            own = Path(tempfile.mkdtemp(prefix="", dir=_root()))
+            own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_root()))
             held.enter_context(exclusive(own / _LOCK, "nobody: the folder is new"))
         held.callback(shutil.rmtree, own, ignore_errors=True)
         yield own
@@ -38,9 +40,9 @@ def sweep() -> None:
 
 
 def _sweep() -> None:
-    for left in _root().iterdir():
-        if left.is_dir() and not is_held(left / _LOCK):
-            shutil.rmtree(left, ignore_errors=True)
+    for lock in _root().glob(f"{_PREFIX}*/{_LOCK}"):
+        if not is_held(lock):
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def _one_at_a_time() -> contextlib.AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local import scratch
+from local import locks, scratch
 from local.paths import PROJECT, STATE_VARIABLE
 
 USE = """
@@ -82,3 +82,33 @@ def test_a_sweep_without_a_state_folder_makes_none(state: Path) -> None:
     scratch.sweep()
 
     assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["thesis/chapter", "thesis/lock", "charge-once-thesis/chapter"])
+def test_what_a_person_keeps_beside_the_folders_is_left_alone(state: Path, name: str) -> None:
+    kept = state / "scratch" / name
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+
+    scratch.sweep()
+    with scratch.folder():
+        pass
+
+    assert kept.exists()
+
+
+def test_a_sweep_looks_at_no_folder_that_is_just_being_made(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = []
+
+    def look(_: Path) -> bool:
+        alone.append(locks.is_held(state / "scratch" / "lock"))
+        return True
+
+    with scratch.folder():
+        monkeypatch.setattr(scratch, "is_held", look)
+
+        scratch.sweep()
+
+    assert alone == [True]
