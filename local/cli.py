@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from rich.text import Text
 
 from local import completion, fault_names, show, text
 from local.errors import CommandError
@@ -98,7 +99,7 @@ def main() -> None:
 
 def fail(message: str) -> NoReturn:
     """One clear line on stderr, and exit status 1."""
-    errors.print(f"[red]Error:[/] {show.plain(message)}", soft_wrap=True)
+    errors.print(Text("Error:", "red"), show.plain(message), soft_wrap=True)
     sys.exit(1)
 
 
@@ -442,7 +443,7 @@ def deploy(
         raise typer.BadParameter("give each parameter once, as NAME=VALUE")
     deployed = aws.deploy(environment, changed, confirm=not yes)
     for link in aws.links(deployed):
-        output.print(f"{link['what']}\n  {link['where']}", soft_wrap=True)
+        output.print(show.plain(f"{link['what']}\n  {link['where']}"), soft_wrap=True)
 
 
 @app.command()
@@ -474,11 +475,13 @@ def delete(
     errors.print(f"Stack {doomed.name} in {doomed.region} will be deleted.")
     errors.print(f"Kept: {', '.join(f'{one.name} ({one.id})' for one in staying) or 'nothing'}.")
     for one in going:
-        errors.print(f"[red]Deleted for good, with every version in it:[/] {one.name} ({one.id}).")
+        warning = Text("Deleted for good, with every version in it:", "red")
+        errors.print(warning, f"{one.name} ({one.id}).")
     if left.open_records or left.queued:
         errors.print(
-            f"[red]Not settled:[/] {left.open_records} open orders, {left.queued} messages in the "
-            "failure queue. Nothing will look after them any more."
+            Text("Not settled:", "red"),
+            f"{left.open_records} open orders, {left.queued} messages in the failure queue. "
+            "Nothing will look after them any more.",
         )
     if not yes and typer.prompt("Type the stack's name to go on", err=True) != doomed.name:
         raise CommandError("That is not its name: nothing was deleted.")

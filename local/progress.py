@@ -5,14 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
+
+
+def console(**options: Any) -> Console:
+    """A terminal that takes every string as it is; what has a style comes as `Text`."""
+    return Console(highlight=False, markup=False, emoji=False, **options)
+
 
 #: Everything that is not the answer goes here, so that stdout stays one clean document.
-errors = Console(stderr=True, highlight=False)
+errors = console(stderr=True)
 #: The readable answer.
-output = Console(highlight=False)
+output = console()
+
+DONE = Text("✓", "green")
 
 
 def visible(text: object) -> str:
@@ -20,9 +29,9 @@ def visible(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-def one_line(text: object) -> str:
-    """Text from outside, on one line: neither markup nor control characters reach the terminal."""
-    return escape(visible(text))
+def line(*parts: object) -> Text:
+    """One line, with a blank between the parts. What is not yet `Text` may come from outside."""
+    return Text(" ").join(part if isinstance(part, Text) else Text(visible(part)) for part in parts)
 
 
 @contextmanager
@@ -32,11 +41,11 @@ def step(label: str) -> Iterator[None]:
     Without a terminal one line is printed when the step ends. A step that raises gets a cross.
     """
     started = time.monotonic()
-    mark = "[red]✗[/]"
+    mark = Text("✗", "red")
     try:
-        with errors.status(f"{one_line(label)} …"):
+        with errors.status(line(label, "…")):
             yield
-        mark = "[green]✓[/]"
+        mark = DONE
     finally:
         _ended(mark, label, started)
 
@@ -45,11 +54,11 @@ def step(label: str) -> Iterator[None]:
 def counter(label: str) -> Iterator[Callable[[int, int], None]]:
     """Like `step`, for work in pieces: call what it gives with (done, total)."""
     started = time.monotonic()
-    with errors.status(f"{one_line(label)} …") as status:
-        yield lambda done, total: status.update(f"{one_line(label)} {done} of {total} …")
-    _ended("[green]✓[/]", label, started)
+    with errors.status(line(label, "…")) as status:
+        yield lambda done, total: status.update(line(label, f"{done} of {total} …"))
+    _ended(DONE, label, started)
 
 
-def _ended(mark: str, label: str, started: float) -> None:
-    seconds = time.monotonic() - started
-    errors.print(f"{mark} {one_line(label)} [dim]{seconds:.1f} s[/]", soft_wrap=True)
+def _ended(mark: Text, label: str, started: float) -> None:
+    seconds = Text(f"{time.monotonic() - started:.1f} s", "dim")
+    errors.print(line(mark, label, seconds), soft_wrap=True)

@@ -22,10 +22,11 @@ from reconciler.settings import SettingInvalid, Settings
 from reconciler.wiring import audit_of
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from local import orders
 from local.errors import CommandError
-from local.progress import errors, output
+from local.progress import DONE, errors, line, output, visible
 from local.show import BAD, GOOD, OPEN, plain
 from local.stack import Stack, require_loopback
 
@@ -116,7 +117,8 @@ def progress() -> Iterator[Callable[[Progress], None]]:
 
     with errors.status("Reconcile …") as status:
         yield announce
-    errors.print(f"[green]✓[/] Reconcile [dim]{time.monotonic() - started:.1f} s[/]")
+    seconds = Text(f"{time.monotonic() - started:.1f} s", "dim")
+    errors.print(line(DONE, "Reconcile", seconds))
 
 
 def _scanned(scanned: dict[str, int]) -> str:
@@ -132,11 +134,11 @@ def show(document: Json) -> None:
         kind, place = finding["kind"], finding["object"]
         found[kind] += 1
         mended[kind] += (kind, finding["idempotency_key"]) in repaired
-        output.print(f"[{BAD}]{plain(kind)}[/] {plain(place['key'] if place else 'no object')}")
+        output.print(line(Text(visible(kind), BAD), place["key"] if place else "no object"))
         output.print(Padding(plain(finding["detail"]), (0, 0, 1, 2)))
     for entry in document["unreadable"]:
         where = entry["idempotency_key"] or entry["object"]
-        output.print(f"[{BAD}]not readable[/] {plain(where)}: {plain(entry['error'])}")
+        output.print(Text("not readable", BAD), f"{visible(where)}: {plain(entry['error'])}")
     if found:
         table = Table("finding", "found", "repaired", box=None, header_style="dim", pad_edge=False)
         for kind, count in sorted(found.items()):
@@ -147,7 +149,7 @@ def show(document: Json) -> None:
     verdict = "The books disagree." if wrong else "The books agree."
     if young and not wrong:
         verdict = "The books agree as far as they were compared."
-    output.print(f"[{OPEN if wrong or young else GOOD}]{verdict}[/] {_compared(document)}")
+    output.print(line(Text(verdict, OPEN if wrong or young else GOOD), _compared(document)))
     if young:
         output.print(
             f"Not judged yet: {young:,} younger than the grace time of "

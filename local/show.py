@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len, set_cell_size
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from local import text
-from local.progress import one_line, output, visible
+from local.progress import line, output, visible
 
 if TYPE_CHECKING:
     from local.stack import Stack
@@ -41,33 +42,27 @@ COLOURS = {
 
 
 def plain(text: object) -> str:
-    """Text from outside, which may have several lines; otherwise as `one_line`."""
-    return "\n".join(map(one_line, str(text).splitlines()))
+    """Text from outside, which may have several lines; otherwise as `visible`."""
+    return "\n".join(map(visible, str(text).splitlines()))
 
 
-def coloured(word: object) -> str:
+def coloured(word: object) -> Text:
     """A status in its colour."""
-    colour = COLOURS.get(str(word))
-    return f"[{colour}]{one_line(word)}[/]" if colour else one_line(word)
-
-
-def money(amount_minor: object, currency: object) -> str:
-    """An amount in the currency's own digits: `19.99 EUR`."""
-    return one_line(text.money(amount_minor, currency))
+    return Text(visible(word), COLOURS.get(str(word), ""))
 
 
 def words(value: object) -> str:
-    """A value of a document as a person reads it, not yet escaped."""
+    """A value of a document as a person reads it."""
     if isinstance(value, Mapping):
         return ", ".join(f"{visible(name)} {words(one)}" for name, one in value.items())
     return "-" if value is None else visible(value)
 
 
-def _pairs(rows: list[tuple[str, str]]) -> None:
+def _pairs(rows: Sequence[tuple[str, object]]) -> None:
     """Names on the left, values on the right: whole lines, since they are copied."""
-    width = max(len(name) for name, _ in rows) + 2
+    width = max(len(name) for name, _ in rows) + 1
     for name, value in rows:
-        output.print(f"[dim]{one_line(name):<{width}}[/]{value}", soft_wrap=True)
+        output.print(line(Text(f"{visible(name):<{width}}", "dim"), value), soft_wrap=True)
 
 
 def table(
@@ -82,7 +77,7 @@ def table(
         output.print(empty)
         return
     if sideways:
-        _pairs([(name, one_line(words(value))) for name, value in rows[0].items()])
+        _pairs([(name, words(value)) for name, value in rows[0].items()])
         return
     columns = {
         name: [words(row[name]) for row in rows]
@@ -133,52 +128,51 @@ def order(result: Json, failed_attempts: Mapping[str, Sequence[str]] | None = No
     `failed_attempts` holds an execution's errors by its ARN, the repeated ones included.
     """
     place = result["object"]
-    rows = [
-        ("order", one_line(f"s3://{place['bucket']}/{place['key']}")),
-        ("version", one_line(place["version_id"])),
-        ("key", one_line(result["idempotency_key"])),
+    rows: list[tuple[str, object]] = [
+        ("order", f"s3://{place['bucket']}/{place['key']}"),
+        ("version", place["version_id"]),
+        ("key", result["idempotency_key"]),
     ]
     for item in result["executions"]:
-        rows.append(("execution", " ".join(_execution(item))))
+        rows.append(("execution", line(*_execution(item))))
         if errors := (failed_attempts or {}).get(item["arn"]):
             counted = (
-                f"{one_line(name)} ({times} times)" if times > 1 else one_line(name)
+                f"{visible(name)} ({times} times)" if times > 1 else visible(name)
                 for name, times in Counter(errors).items()
             )
-            rows.append(("", f"[{OPEN}]attempts that failed: {', '.join(counted)}[/]"))
+            rows.append(("", Text(f"attempts that failed: {', '.join(counted)}", OPEN)))
     if not result["executions"]:
         rows.append(("execution", "none: not an order, or the rule is disabled"))
     rows.append(("our ledger", _record(result["record"]) if result["record"] else "no record"))
-    rows += [
-        (
-            "provider",
-            f"{coloured(charge['status'])} {one_line(charge['id'])} "
-            f"{money(charge['amount_minor'], charge['currency'])}",
-        )
-        for charge in result["charges"]
-    ]
+    for charge in result["charges"]:
+        paid = text.money(charge["amount_minor"], charge["currency"])
+        rows.append(("provider", line(coloured(charge["status"]), charge["id"], paid)))
     if not result["charges"]:
         rows.append(("provider", "no charge"))
     if result["queued"]:
-        rows.append(("failure queue", f"[{OPEN}]{result['queued']} waiting for a person[/]"))
+        rows.append(("failure queue", Text(f"{result['queued']} waiting for a person", OPEN)))
     if unseen := result.get("unseen"):
         rows.append(("failure queue", f"another reader holds {unseen} messages: not looked into"))
     _pairs(rows)
 
 
-def _execution(item: Json) -> tuple[str, str]:
+def _execution(item: Json) -> tuple[Text, str]:
     """Its status with the error, and its path."""
-    error = f" [{BAD}]{one_line(item['error'])}[/]" if item["error"] else ""
-    return f"{coloured(item['status'])}{error}", " → ".join(map(one_line, item["path"]))
+    status = coloured(item["status"])
+    if item["error"]:
+        status = line(status, Text(visible(item["error"]), BAD))
+    return status, " → ".join(map(visible, item["path"]))
 
 
-def _record(record: Json) -> str:
-    parts = [coloured(record["status"])]
-    if "charge_id" in record:
-        parts += [one_line(record["charge_id"]), money(record["amount_minor"], record["currency"])]
-    if "reason" in record:
-        parts.append(one_line(record["reason"]))
-    return " ".join(parts)
+def _record(record: Json) -> Text:
+    told = (record.get("charge_id"), _amount(record), record.get("reason"))
+    return line(coloured(words(record.get("status"))), *(one for one in told if one is not None))
+
+
+def _amount(record: Json) -> str | None:
+    if "amount_minor" not in record:
+        return None
+    return text.money(record["amount_minor"], words(record.get("currency")))
 
 
 def executions(found: list[Json]) -> None:
@@ -187,7 +181,8 @@ def executions(found: list[Json]) -> None:
         output.print("No executions yet.")
     for item in found:
         status, path = _execution(item)
-        output.print(f"{status} [dim]{one_line(item['arn'].rpartition(':')[2])}[/]", soft_wrap=True)
+        name = Text(visible(item["arn"].rpartition(":")[2]), "dim")
+        output.print(line(status, name), soft_wrap=True)
         if _must_fit():
             output.print(Padding(path, (0, 0, 0, 2), expand=False))
         else:
@@ -202,9 +197,7 @@ def ledger(records: list[Json]) -> None:
                 "status": record.get("status"),
                 "object": record.get("object_key"),
                 "order": record.get("order_id"),
-                "amount": text.money(record["amount_minor"], record.get("currency"))
-                if "amount_minor" in record
-                else None,
+                "amount": _amount(record),
                 "charge or reason": record.get("charge_id") or record.get("reason"),
             }
             for record in sorted(records, key=lambda one: str(one.get("claimed_at")), reverse=True)
@@ -237,10 +230,10 @@ def queue(messages: list[Json]) -> None:
         output.print("The failure queue is empty.")
     for message in messages:
         order = message["order"] if isinstance(message["order"], Mapping) else {}
-        place = one_line(order.get("key") or "names no object")
-        key = one_line(message["idempotency_key"] or "names no order: not a message of this stack")
-        output.print(f"[{BAD}]{one_line(message['error'])}[/] {place}", soft_wrap=True)
-        output.print(f"  {key}", soft_wrap=True)
+        place = order.get("key") or "names no object"
+        key = message["idempotency_key"] or "names no order: not a message of this stack"
+        output.print(line(Text(visible(message["error"]), BAD), place), soft_wrap=True)
+        output.print(f"  {visible(key)}", soft_wrap=True)
 
 
 def faults(armed: list[Json]) -> None:
@@ -272,11 +265,9 @@ def _victim(meant: object) -> str:
 def replay(report: Json) -> None:
     """What a replay started, what it deleted, and what it left and why."""
     for item in report["replayed"]:
-        output.print(f"{coloured(item['status'])} {one_line(item['idempotency_key'])}")
+        output.print(line(coloured(item["status"]), item["idempotency_key"]))
     for item in report["left"]:
-        output.print(
-            f"[{OPEN}]left[/] {one_line(item['idempotency_key'])}: {one_line(item['why'])}"
-        )
+        output.print(line(Text("left", OPEN), f"{item['idempotency_key']}: {item['why']}"))
     output.print(f"Replayed: {len(report['replayed'])}. Messages deleted: {report['deleted']}.")
 
 
@@ -289,4 +280,4 @@ def addresses(stack: Stack) -> None:
         ("AWS endpoint", stack.endpoint),
         ("order bucket", f"s3://{stack.bucket}/orders/"),
     )
-    _pairs([(name, one_line(value)) for name, value in places if value])
+    _pairs([(name, value) for name, value in places if value])

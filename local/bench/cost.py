@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from local.bench.machine import description
 from local.bench.prices import AS_OF, PRICES, REGION
@@ -340,6 +341,6 @@ def command(
         sys.stdout.write(json.dumps(measure(), indent=2) + "\n")
         return
     for bill in [*bills(), monthly()]:
-        output.print(f"[bold]{bill.name}[/] {bill.usd:.2f} USD")
+        output.print(Text(bill.name, "bold"), f"{bill.usd:.2f} USD")
         for line in bill.lines:
             output.print(f"  {line.usd:8.2f}  {_amount(line.quantity)} {PRICES[line.price].unit}")

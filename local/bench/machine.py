@@ -9,6 +9,8 @@ import resource
 import sys
 from typing import Any
 
+from rich.text import Text
+
 from local.progress import output
 
 
@@ -33,7 +35,7 @@ def print_figures(figures: dict[str, Any], *, as_json: bool) -> None:
         sys.stdout.write(json.dumps(figures, indent=2) + "\n")
         return
     for name, value in flat(figures):
-        output.print(f"[dim]{name}[/] {value}")
+        output.print(Text(name, "dim"), str(value))
 
 
 def flat(figures: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

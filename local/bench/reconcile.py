@@ -29,6 +29,7 @@ from reconciler.books import (
     Run,
     Settlement,
 )
+from rich.text import Text
 
 from local.bench.machine import description, peak_rss_mb
 from local.progress import output, step
@@ -192,4 +193,4 @@ def command(
         sys.stdout.write(json.dumps(figures, indent=2) + "\n")
     else:
         for name, value in figures.items():
-            output.print(f"[dim]{name}[/] {value}")
+            output.print(Text(name, "dim"), str(value))

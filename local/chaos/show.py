@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.text import Text
+
 from local.chaos.report import Report
 from local.progress import output
 from local.show import BAD, GOOD, Json, plain, table
@@ -13,7 +15,7 @@ def explorations(found: Json) -> None:
     table([exploration | {"violations": len(exploration["violations"])} for exploration in seen])
     for exploration in seen:
         for story in exploration["violations"]:
-            output.print(f"[{BAD}]broken[/] {plain(story)}")
+            output.print(Text("broken", BAD), plain(story))
 
 
 def report(found: Report) -> None:
@@ -37,6 +39,6 @@ def report(found: Report) -> None:
         f"{verdict.lost} lost, {verdict.double_charges} charged twice"
     )
     for violation in verdict.violations:
-        output.print(f"[{BAD}]broken[/] {plain(violation)}")
+        output.print(Text("broken", BAD), plain(violation))
     if not verdict.violations:
-        output.print(f"[{GOOD}]Every promise was kept.[/]")
+        output.print("Every promise was kept.", style=GOOD)

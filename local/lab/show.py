@@ -10,6 +10,7 @@ from rich import box
 from rich.console import RenderableType
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from local.lab.rows import Row
 from local.lab.scenarios import CHARGE_ONCE, SCENARIOS
@@ -35,7 +36,7 @@ def sim(rows: Sequence[Row]) -> None:
     article = [row for row in rows if row.scenario in ARTICLE]
     output.print(_article_table(article))
     output.print(grid([row for row in rows if row.scenario not in ARTICLE], _SCENARIOS_TITLE))
-    output.print(f"[dim]{_WORST_ORDER}[/]")
+    output.print(_WORST_ORDER, style="dim")
 
 
 def limits(rows: Sequence[Row]) -> None:
@@ -45,8 +46,9 @@ def limits(rows: Sequence[Row]) -> None:
         drawn.add_row(row.handler, str(row.charges), plain(row.record or "none"))
     output.print(drawn)
     output.print(
-        "[dim]The retry finds a record in progress and cannot tell whether the money moved. Only "
-        "the provider can,\nby the key that both attempts hand it.[/]"
+        "The retry finds a record in progress and cannot tell whether the money moved. Only "
+        "the provider can,\nby the key that both attempts hand it.",
+        style="dim",
     )
 
 
@@ -85,9 +87,9 @@ def grid(
         for handler in handlers:
             row = cells.get((handler, scenario))
             if row is None:
-                texts.append("[dim]…[/]")
+                texts.append(Text("…", "dim"))
             elif (handler, scenario) in under_way:
-                texts.append(f"[dim]{row.charges}{UNDER_WAY}[/]")
+                texts.append(Text(f"{row.charges}{UNDER_WAY}", "dim"))
             else:
                 texts.append(_coloured(row))
         drawn.add_row(plain(scenario), *texts, end_section=True)
@@ -246,13 +248,13 @@ def _article_cells(rows: Sequence[Row]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _coloured(row: Row) -> str:
+def _coloured(row: Row) -> Text:
     colour = GOOD
     if row.charges > 1 or row.is_silent:
         colour = BAD
     elif row.charges == 0 or row.queued:
         colour = OPEN
-    return f"[{colour}]{plain(row.verdict)}[/]"
+    return Text(plain(row.verdict), colour)
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -54,12 +54,22 @@ EXECUTION: dict[str, Any] = {
     ],
 }
 HOSTILE = "orders/[red]\x1b[31m\nx\ud800.json"
+#: Each alone, and the one before with the one after, would be markup to rich.
+MARKUP = ("[/foo", "bar]", "[conceal", "ch]", "orders/:key:-:bomb:.json", "it ends in \\", "[/]")
+SETTLED: dict[str, Any] = {
+    "object": {"bucket": "orders", "key": OBJECT, "version_id": "v1"},
+    "idempotency_key": KEY,
+    "executions": [EXECUTION],
+    "record": RECORD,
+    "charges": [CHARGE],
+    "queued": 0,
+}
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int, *, is_terminal: bool = True) -> Console:
     """A recording terminal of that many columns in place of stdout."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    console = Console(width=width, force_terminal=is_terminal, highlight=False, record=True)
+    console = progress.console(width=width, force_terminal=is_terminal, record=True)
     monkeypatch.setattr(show, "output", console)
     return console
 
@@ -202,17 +212,96 @@ def test_hostile_text_is_one_line_of_text(narrow: Console) -> None:
     assert len(lines(narrow)) == 4
 
 
+@pytest.mark.parametrize("first", MARKUP)
+@pytest.mark.parametrize("then", MARKUP)
+def test_no_text_is_markup_neither_alone_nor_with_its_neighbour(
+    monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    wide = terminal(monkeypatch, 300)
+    charge = CHARGE | {"status": first, "id": then, "amount_minor": first, "currency": then}
+    run = EXECUTION | {"status": first, "error": then, "path": [first, then]}
+    record = RECORD | {"status": first, "charge_id": then, "amount_minor": first, "currency": then}
+
+    show.order(
+        {
+            "object": {"bucket": first, "key": then, "version_id": first},
+            "idempotency_key": then,
+            "executions": [run],
+            "record": record | {"reason": first},
+            "charges": [charge],
+            "queued": 0,
+        },
+        {EXECUTION["arn"]: [first, then, then]},
+    )
+    show.executions([run])
+    show.replay(
+        {
+            "replayed": [{"status": first, "idempotency_key": then}],
+            "left": [{"idempotency_key": first, "why": then}],
+            "deleted": 0,
+        }
+    )
+    show.queue([{"error": first, "idempotency_key": first, "order": {"key": then}}])
+    show.charges([charge])
+    show.table([{first: then}], sideways=True)
+
+    assert [" ".join(line.split()) for line in lines(wide)] == [
+        f"order s3://{first}/{then}",
+        f"version {first}",
+        f"key {then}",
+        f"execution {first} {then} {first} → {then}",
+        f"attempts that failed: {first} (3 times)"
+        if first == then
+        else f"attempts that failed: {first}, {then} (2 times)",
+        f"our ledger {first} {then} {first} {then} {first}",
+        f"provider {first} {then} {first} {then}",
+        f"{first} {then} run-1",
+        f"{first} → {then}",
+        f"{first} {then}",
+        f"left {first}: {then}",
+        "Replayed: 1. Messages deleted: 0.",
+        f"{first} {then}",
+        first,
+        "charge status amount key",
+        f"{then} {first} {first} {then} {KEY}",
+        f"{first} {then}",
+    ]
+
+
+@pytest.mark.parametrize("missing", ["status", "amount_minor", "currency", "charge_id"])
+def test_a_record_that_lacks_a_field_is_shown_all_the_same(narrow: Console, missing: str) -> None:
+    record = {name: value for name, value in RECORD.items() if name != missing}
+
+    show.order(SETTLED | {"record": record})
+
+    (line,) = (line for line in lines(narrow) if line.startswith("our ledger"))
+    assert ("1999" in line or "19.99" in line) == (missing != "amount_minor")
+    assert (RECORD["charge_id"] in line) == (missing != "charge_id")
+
+
 def test_a_step_names_what_it_works_on_without_obeying_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    console = Console(width=20, highlight=False, record=True)
+    console = progress.console(width=20, record=True)
     monkeypatch.setattr(progress, "errors", console)
 
     with progress.step(f"Order {HOSTILE}"):
         pass
     with progress.counter(HOSTILE) as announce:
         announce(1, 2)
+    with progress.step("[/foo :key: \\"):
+        pass
 
     printed = lines(console)
-    assert len(printed) == 2
+    assert len(printed) == 3
+    assert printed[2].startswith("✓ [/foo :key: \\ 0.")
     assert "Order orders/[red]\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}x" in printed[0]
+
+
+@pytest.mark.parametrize("stream", [progress.output, progress.errors])
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_string_is_printed_as_it_is(stream: Console, text: str) -> None:
+    with stream.capture() as captured:
+        stream.print(text, soft_wrap=True)
+
+    assert captured.get() == f"{text}\n"
