@@ -167,3 +167,16 @@ def test_a_lock_file_names_packages_and_no_place_to_get_them() -> None:
     locks = [*PROJECT.glob("requirements/*.txt"), *PROJECT.glob("functions/*/requirements.txt")]
 
     assert [name(path) for path in locks if places.search(path.read_text())] == []
+
+
+def test_whoever_takes_this_as_a_template_is_led_to_every_file_that_knows_the_prefix() -> None:
+    page = (PROJECT / "docs" / "choosing-a-pattern.md").read_text()
+    knowing = {
+        path.relative_to(PROJECT).as_posix()
+        for folder in ("functions", "statemachine", "local/chaos")
+        for path in (PROJECT / folder).rglob("*.*")
+        if path.suffix in {".py", ".json"} and "charge#" in path.read_text()
+    }
+
+    (row,) = [line for line in page.splitlines() if line.startswith("| the prefix `charge#`")]
+    assert knowing == set(re.findall(r"\]\(\.\./([^)]+)\)", row))
