@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib.util
 import os
@@ -17,7 +18,15 @@ import psutil
 
 from local.emulator.environment import credentials
 from local.errors import CommandError
-from local.paths import PROJECT, STATE_VARIABLE, state_folder
+from local.locks import is_held
+from local.paths import (
+    PROJECT,
+    RUN_VARIABLE,
+    STATE_VARIABLE,
+    campaign_folder,
+    campaign_lock,
+    state_folder,
+)
 from local.stack import LOCAL_REGION
 from local.waiting import wait_for
 
@@ -35,7 +44,7 @@ _children: list[subprocess.Popen[bytes]] = []
 def clean_environment() -> dict[str, str]:
     """The shell's environment without anything that names an AWS account.
 
-    Children inherit the state folder's name, by which `stop_all` finds them again.
+    Everything that a local run starts gets it: by RUN_VARIABLE `stop_all` finds it again.
     """
     environment = {
         name: value
@@ -49,6 +58,7 @@ def clean_environment() -> dict[str, str]:
         | {
             "PATH": f"{tools}{os.pathsep}{environment.get('PATH', os.defpath)}",
             STATE_VARIABLE: str(state_folder()),
+            RUN_VARIABLE: str(state_folder()),
         }
     )
 
@@ -129,22 +139,20 @@ def log_tail(name: str, lines: int = 15) -> str:
 
 
 def running() -> list[psutil.Process]:
-    """Every process of this local run, found by the state folder in its environment.
+    """Every process of this local run, found by RUN_VARIABLE in its environment.
 
     Reliable where a pid file is not: after a crash, and for grandchildren whose parent is gone.
+    With what a campaign has left that was killed; one that lives looks after its own.
     """
-    mine = str(state_folder())
-    ancestors = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    ours = {str(state_folder())}
+    if not is_held(campaign_lock()):
+        ours.add(str(campaign_folder()))
+    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter():
-        try:
-            belongs = process.environ().get(STATE_VARIABLE) == mine
-        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-        # Only session members of something that `start` made: the shell that exports the
-        # variable and the command it runs have it too.
-        if belongs and process.pid not in ancestors and os.getsid(process.pid) != os.getsid(0):
-            found.append(process)
+        with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            if process.environ().get(RUN_VARIABLE) in ours and process.pid not in spared:
+                found.append(process)
     return found
 
 

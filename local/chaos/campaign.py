@@ -35,7 +35,8 @@ from local.chaos.invariants import Books, Settlements, Verdict, Version, judge
 from local.chaos.report import Report
 from local.chaos.trouble import Proxy, Trouble
 from local.errors import CommandError
-from local.paths import STATE_VARIABLE, state_folder
+from local.locks import exclusive
+from local.paths import STATE_VARIABLE, campaign_folder, campaign_lock
 from local.progress import errors, step
 from local.provider_api import ProviderApi
 from local.stack import Stack
@@ -71,17 +72,25 @@ class _Delivery:
 @contextlib.contextmanager
 def own_stack(proxy: Proxy) -> Iterator[Stack]:
     """A stack with fault points, in a folder of its own, gone afterwards."""
-    before = os.environ.get(STATE_VARIABLE)
-    os.environ[STATE_VARIABLE] = str(state_folder() / "chaos")
     flags = ["--fault-points", "--function-endpoint", proxy.url]
     flags += ["--environments", str(ENVIRONMENTS)]
+    with exclusive(campaign_lock(), "another campaign"), _own_state():
+        try:
+            stack = lifecycle.up(WAIT_SCALE, emulator_flags=flags, shown=False)
+            assert stack.endpoint is not None  # noqa: S101 - a local stack has one
+            proxy.start(stack.endpoint)
+            yield stack
+        finally:
+            lifecycle.down()
+
+
+@contextlib.contextmanager
+def _own_state() -> Iterator[None]:
+    before = os.environ.get(STATE_VARIABLE)
+    os.environ[STATE_VARIABLE] = str(campaign_folder())
     try:
-        stack = lifecycle.up(WAIT_SCALE, emulator_flags=flags, shown=False)
-        assert stack.endpoint is not None  # noqa: S101 - a local stack has one
-        proxy.start(stack.endpoint)
-        yield stack
+        yield
     finally:
-        lifecycle.down()
         if before is None:
             del os.environ[STATE_VARIABLE]
         else:
