@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local.errors import CommandError
 from local.provider_api import ProviderApi
 from local.stack import Stack
+from local.text import read_json
 from local.waiting import wait_for
 
 Json = dict[str, Any]
@@ -188,43 +189,48 @@ def take_available(stack: Stack, hide_seconds: int) -> tuple[list[Message], int]
     """
     taken: dict[str, Message] = {}
     known = -1
-    # A message that comes again was hidden for too short a time: it would come for ever.
-    while len(taken) > known:
-        known = len(taken)
-        answer = stack.client("sqs").receive_message(
-            QueueUrl=stack.failure_queue_url,
-            MaxNumberOfMessages=SQS_BATCH,
-            VisibilityTimeout=hide_seconds,
-            # On AWS a short poll asks only some of the queue's servers.
-            WaitTimeSeconds=1 if stack.endpoint is None else 0,
-            MessageAttributeNames=["All"],
-            AttributeNames=["SentTimestamp"],
-        )
-        for item in answer.get("Messages", []):
-            taken[item["MessageId"]] = _message(item)
-    return list(taken.values()), max(0, _depth(stack) - len(taken))
+    try:
+        # A message that comes again was hidden for too short a time: it would come for ever.
+        while len(taken) > known:
+            known = len(taken)
+            answer = stack.client("sqs").receive_message(
+                QueueUrl=stack.failure_queue_url,
+                MaxNumberOfMessages=SQS_BATCH,
+                VisibilityTimeout=hide_seconds,
+                # On AWS a short poll asks only some of the queue's servers.
+                WaitTimeSeconds=1 if stack.endpoint is None else 0,
+                MessageAttributeNames=["All"],
+                AttributeNames=["SentTimestamp"],
+            )
+            for item in answer.get("Messages", []):
+                taken[item["MessageId"]] = _message(item)
+        return list(taken.values()), max(0, _depth(stack) - len(taken))
+    except BaseException:
+        # The reason is told; that they cannot be given back either would only cover it up.
+        with contextlib.suppress(BotoCoreError, ClientError):
+            give_back(stack, list(taken.values()))
+        raise
 
 
 def peek(stack: Stack) -> tuple[list[Message], int]:
     """The messages of the failure queue, left where they are, and how many could not be seen.
 
     What another reader holds is waited for, but not longer than PEEK_PATIENCE_SECONDS: a replay
-    may hold it for as long as an execution takes.
+    may hold it for as long as an execution takes. Both answers are of one look, the last: what an
+    earlier one saw may be gone by now.
     """
-    seen: dict[str, Message] = {}
+    seen: list[Message] = []
     unseen = 0
 
     def all_seen() -> bool:
-        nonlocal unseen
-        taken, _ = take_available(stack, PEEK_SECONDS)
-        give_back(stack, taken)
-        seen.update({message.message_id: message for message in taken})
-        unseen = max(0, _depth(stack) - len(seen))
+        nonlocal seen, unseen
+        seen, unseen = take_available(stack, PEEK_SECONDS)
+        give_back(stack, seen)
         return unseen == 0
 
     with contextlib.suppress(TimeoutError):
         wait_for(all_seen, PEEK_PATIENCE_SECONDS, stack.poll_seconds)
-    return list(seen.values()), unseen
+    return seen, unseen
 
 
 def messages(stack: Stack) -> list[Message]:
@@ -331,7 +337,7 @@ def delete_message(stack: Stack, message: Message) -> bool:
 
 def _message(item: Json) -> Message:
     try:
-        body = json.loads(item["Body"])
+        body = read_json(item["Body"])
     except ValueError:
         body = None
     return Message(

@@ -17,6 +17,7 @@ from local.errors import CommandError
 from local.paths import SAMPLE_ORDER
 from local.s3_event import object_created
 from local.stack import Stack
+from local.text import read_json
 from local.waiting import wait_for
 
 Json = dict[str, Any]
@@ -77,11 +78,22 @@ def fresh_object_key() -> str:
     return f"orders/{uuid.uuid4().hex}.json"
 
 
-def put(stack: Stack, key: str, body: bytes) -> Placed:
-    """Put an object. Raises CommandError for a key that S3 would refuse."""
-    size = len(key.encode())
+def require_object_key(key: str) -> None:
+    """Raises CommandError for a key that S3 would refuse.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+    """
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise CommandError(f"An object key is text in UTF-8; {key!a} is none.") from None
     if not 1 <= size <= 1024:
         raise CommandError(f"An object key has 1 to 1,024 bytes in UTF-8; this one has {size}.")
+
+
+def put(stack: Stack, key: str, body: bytes) -> Placed:
+    """Put an object. Raises CommandError for a key that S3 would refuse."""
+    require_object_key(key)
     put_at = time.time()
     answer = stack.client("s3").put_object(Bucket=stack.bucket, Key=key, Body=body)
     return Placed(
@@ -134,7 +146,7 @@ class Watch:
     def _concerns_us(self, arn: str) -> bool:
         description = self.stack.client("stepfunctions").describe_execution(executionArn=arn)
         try:
-            key = order_of(json.loads(description["input"]))["idempotency_key"]
+            key = order_of(read_json(description["input"]))["idempotency_key"]
         except (KeyError, TypeError, ValueError):
             return False
         return key == self.placed.idempotency_key
@@ -212,8 +224,10 @@ def follow(
 ) -> Json:
     """Drop an order, have it delivered, and give the document of the `order` command.
 
-    Faults are armed before the object exists, so that its first delivery meets them.
+    Faults are armed before the object exists, so that its first delivery meets them. Raises
+    CommandError for a key that S3 would refuse.
     """
+    require_object_key(key)  # or faults would be armed for an object that never comes
     faults.arm(stack, armed or [], key)
     # Before the object is there, since repeats shall come while S3's own delivery is under way.
     is_order = starts_an_execution(

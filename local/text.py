@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
+
+#: Levels of lists and objects that are kept as such. Nothing of ours has more than ten; whoever
+#: writes or draws a value goes down one call or more for each.
+DEEPEST = 100
 
 
 def money(amount_minor: object, currency: object) -> str:
@@ -31,8 +36,20 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def json_value(value: Any) -> Any:
-    """`value` in what every reader of JSON takes: what JSON cannot hold becomes text."""
+def read_json(text: str) -> Any:
+    """What the JSON document `text` says. Raises ValueError, also for one that nests so deep that
+    Python does not read it.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("a JSON document that nests too deep") from None
+
+
+def json_value(value: Any, levels: int = DEEPEST) -> Any:
+    """`value` in what every reader of JSON takes: what JSON cannot hold becomes text, and so does
+    what lies deeper than `levels`.
+    """
     match value:
         case str():
             return well_formed(value)
@@ -40,8 +57,17 @@ def json_value(value: Any) -> Any:
             return value
         case float() if math.isfinite(value):
             return value
-        case dict():
-            return {well_formed(str(name)): json_value(one) for name, one in value.items()}
-        case list() | tuple():
-            return [json_value(one) for one in value]
-    return str(value)
+        case dict() if levels:
+            return {
+                well_formed(str(name)): json_value(one, levels - 1) for name, one in value.items()
+            }
+        case list() | tuple() if levels:
+            return [json_value(one, levels - 1) for one in value]
+    return _told(value)
+
+
+def _told(value: object) -> str:
+    try:
+        return well_formed(str(value))
+    except RecursionError:
+        return "…"

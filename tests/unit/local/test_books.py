@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,6 +118,33 @@ def test_reading_ends_although_messages_come_again_and_again(pipeline: InProcess
     assert len(taken) + unseen == 25
 
 
+def test_a_message_that_nests_too_deep_to_be_read_is_shown_as_its_text(pipeline: InProcess) -> None:
+    deep = "[" * 5000 + "]" * 5000
+    send(pipeline.stack, deep)
+
+    (message,) = books.messages(pipeline.stack)
+
+    assert message.body == {"error": deep}
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_look_gives_back_what_it_has_taken(
+    pipeline: InProcess, ending: type[BaseException]
+) -> None:
+    send(pipeline.stack, *range(12))
+    rounds: list[Json] = []
+
+    def fail_later(**request: Any) -> None:
+        rounds.append(request)
+        if len(rounds) == 2:
+            raise ending
+
+    with pytest.raises(ending):
+        books.take_available(meddled(pipeline.stack, receive=fail_later), 60)
+
+    assert len(books.take_available(pipeline.stack, 60)[0]) == 12
+
+
 def test_what_another_reader_keeps_is_counted_and_the_rest_is_read(
     pipeline: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +159,24 @@ def test_what_another_reader_keeps_is_counted_and_the_rest_is_read(
     assert unseen == 1
     with pytest.raises(CommandError, match="holds 1 messages"):
         books.messages(pipeline.stack)
+
+
+def test_a_message_that_is_gone_at_the_last_look_is_not_shown_in_place_of_another(
+    pipeline: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(pipeline.stack, "theirs")
+    books.take_available(pipeline.stack, 60)
+    send(pipeline.stack, "gone soon")
+
+    def two_looks(look: Callable[[], bool], *how: object) -> None:
+        look()
+        taken, _ = books.take_available(pipeline.stack, 60)
+        assert [books.delete_message(pipeline.stack, message) for message in taken] == [True]
+        look()
+
+    monkeypatch.setattr(books, "wait_for", two_looks)
+
+    assert books.peek(pipeline.stack) == ([], 1)
 
 
 # ---------------------------------------------------------------- messages that are worked on
@@ -183,6 +228,67 @@ def test_a_renewal_that_fails_is_tried_again(pipeline: InProcess) -> None:
         wait_for(lambda: len(calls) >= 2, 5)
 
     assert len(books.take_available(pipeline.stack, 60)[0]) == 1
+
+
+@dataclass
+class OneWait:
+    """An event that passes once, and then is set; `seconds` are those that were waited."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def wait(self, seconds: float) -> bool:
+        self.seconds.append(seconds)
+        return len(self.seconds) > 1
+
+    def set(self) -> None:
+        """It will be, after one wait."""
+
+
+def test_one_renewal_may_fail_before_a_message_is_lost(
+    pipeline: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold, over = books.Hold(pipeline.stack, [], 60), OneWait()
+    monkeypatch.setattr(hold, "_over", over)
+
+    hold._renew()
+
+    assert 2 * over.seconds[0] < 60
+
+
+def test_what_was_let_go_during_a_renewal_is_not_hidden_again(
+    pipeline: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(pipeline.stack, *range(12))
+    hidden: list[str] = []
+
+    def let_the_last_go(**request: Any) -> None:
+        hidden.extend(entry["ReceiptHandle"] for entry in request["Entries"])
+        hold._let_go(taken[-1:])
+
+    stack = meddled(pipeline.stack, hide=let_the_last_go)
+    taken, _ = books.take_available(stack, 60)
+    hold = books.Hold(stack, taken, 60)
+    monkeypatch.setattr(hold, "_over", OneWait())
+
+    hold._renew()
+
+    assert hidden == [message.receipt for message in taken[:-1]]
+
+
+def test_nothing_is_given_back_while_a_renewal_may_hide_it(pipeline: InProcess) -> None:
+    send(pipeline.stack, "a")
+    locked: list[bool] = []
+
+    def note(**_: Any) -> None:
+        locked.append(hold._lock.locked())
+
+    stack = meddled(pipeline.stack, hide=note)
+    taken, _ = books.take_available(stack, 60)
+    hold = books.Hold(stack, taken, 60)
+
+    hold.give_back(taken)
+
+    assert locked == [True]
 
 
 def test_what_another_reader_has_meanwhile_is_not_counted_as_deleted(pipeline: InProcess) -> None:

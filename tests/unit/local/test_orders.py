@@ -9,8 +9,9 @@ import pytest
 from local.errors import CommandError
 from local.fault_names import NAMES
 from local.faults import MOST_TIMES, Fault
-from local.orders import order_body
+from local.orders import follow, order_body
 from local.paths import PROJECT
+from local.stack import Stack
 
 
 def test_every_sample_order_has_an_id_of_its_own() -> None:
@@ -34,6 +35,18 @@ def test_a_file_is_sent_as_it_is() -> None:
 def test_a_file_with_options_is_refused_rather_than_ignored() -> None:
     with pytest.raises(CommandError, match="amount"):
         order_body(b"{}", {"amount": "5"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["orders/\udcff.json", "", "orders/" + "\N{EURO SIGN}" * 340],
+    ids=["not UTF-8", "empty", "1,027 bytes"],
+)
+def test_a_key_that_s3_would_refuse_is_refused_before_anything_is_armed(key: str) -> None:
+    nowhere = Stack("s", "us-east-1", None, {})
+
+    with pytest.raises(CommandError, match="An object key "):
+        follow(nowhere, key, b"{}", armed=[Fault("provider.slow", 1)])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -95,18 +95,20 @@ def test_a_replay_that_ended_before_it_claimed_is_followed_by_another(pipeline: 
 
 @dataclass
 class StepFunctions:
-    """Names of executions as Step Functions treats them: a name that runs gives that run, one
-    that has ended is taken.
+    """Names of executions as Step Functions treats them: a name that runs with this very input
+    gives that run; one that has ended, or runs with another input, is taken.
 
     Source: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     """
 
     running: dict[str, bool] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
 
-    def start_execution(self, *, name: str, **_: Any) -> Json:
-        if not self.running.setdefault(name, True):
+    def start_execution(self, *, name: str, **request: Any) -> Json:
+        same = self.inputs.setdefault(name, request["input"]) == request["input"]
+        if not self.running.setdefault(name, True) or not same:
             raise ClientError({"Error": {"Code": "ExecutionAlreadyExists"}}, "StartExecution")
-        return {"executionArn": f"arn:execution:{name}"}
+        return {"executionArn": f"arn:execution:charge:{name}"}
 
     def describe_execution(self, *, executionArn: str) -> Json:  # noqa: N803 - AWS's own name
         running = self.running[executionArn.rpartition(":")[2]]
@@ -125,7 +127,7 @@ class OnlyExecutions(Stack):
 @pytest.mark.parametrize("ended", [0, 1, 3])
 def test_two_shells_that_replay_a_message_at_once_start_one_execution(ended: int) -> None:
     engine = StepFunctions()
-    outputs = {"StateMachineArn": "arn:stateMachine"}
+    outputs = {"StateMachineArn": "arn:stateMachine:charge"}
     stack = OnlyExecutions("s", "us-east-1", None, outputs, step_functions=engine)
 
     def start() -> str:
@@ -138,6 +140,18 @@ def test_two_shells_that_replay_a_message_at_once_start_one_execution(ended: int
 
     assert first == second
     assert len(engine.running) == ended + 1
+
+
+def test_a_replay_that_runs_with_another_input_is_followed() -> None:
+    engine = StepFunctions()
+    outputs = {"StateMachineArn": "arn:stateMachine:charge"}
+    stack = OnlyExecutions("s", "us-east-1", None, outputs, step_functions=engine)
+    running = replaying._start(stack, KEY, ORDER, None, "message-1")
+
+    followed = replaying._start(stack, KEY, ORDER | {"etag": "other"}, None, "message-1")
+
+    assert followed == running
+    assert len(engine.running) == 1
 
 
 # ---------------------------------------------------------------- what stays with a person
@@ -171,6 +185,7 @@ def test_a_key_that_another_reader_may_hold_is_not_called_gone(pipeline: InProce
     [
         "not JSON",
         "[]",
+        '{"order":' + "[" * 5000 + "]" * 5000 + "}",
         {"idempotency_key": 7},
         {"idempotency_key": KEY},
         {"idempotency_key": KEY, "order": None},
@@ -180,7 +195,7 @@ def test_a_key_that_another_reader_may_hold_is_not_called_gone(pipeline: InProce
         {"idempotency_key": KEY, "order": ORDER | {"version_id": "null"}},
         {"idempotency_key": KEY, "order": ORDER | {"bucket": {"a": 1}}},
     ],
-    ids=lambda body: body if isinstance(body, str) else json.dumps(body)[-40:],
+    ids=lambda body: (body if isinstance(body, str) else json.dumps(body))[-40:],
 )
 def test_a_malformed_message_is_left_and_keeps_no_other_from_its_replay(
     pipeline: InProcess, body: Any

@@ -49,3 +49,24 @@ def test_what_json_cannot_hold_becomes_text() -> None:
         "3": {"deep": "\N{REPLACEMENT CHARACTER}"},
     }
     assert json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a": ['])
+def test_what_nests_too_deep_to_be_written_becomes_text(opening: str) -> None:
+    closing = "]" if opening == "[" else "]}"
+    deep = json.loads(opening * 400 + '"\\ud800"' + closing * 400)
+
+    value = text.json_value(deep)
+
+    written = json.dumps(value, ensure_ascii=False)
+    assert written.encode()
+    assert written.startswith(opening * 40)
+    assert json.loads(written) == value
+
+
+def test_what_nests_too_deep_for_any_text_is_still_a_value() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+
+    assert json.dumps(text.json_value(deep)).count("[") == text.DEEPEST
