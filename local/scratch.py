@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local.locks import exclusive, is_held
-from local.paths import state_folder
+from local.paths import campaign_folder, state_folder
 
 _LOCK = "lock"
 #: Whatever else lies there is somebody's own: the state folder may be any folder of this machine.
@@ -23,32 +23,34 @@ _PREFIX = "charge-once-"
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """A new folder, removed afterwards; what killed processes have left is removed first."""
+    root = _root(state_folder())
     with contextlib.ExitStack() as held:
-        with _one_at_a_time():
-            _sweep()
-            own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_root()))
+        with _one_at_a_time(root):
+            _sweep(root)
+            own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
             held.enter_context(exclusive(own / _LOCK, "nobody: the folder is new"))
         held.callback(shutil.rmtree, own, ignore_errors=True)
         yield own
 
 
 def sweep() -> None:
-    """Remove what killed processes have left."""
-    if _root().is_dir():
-        with _one_at_a_time():
-            _sweep()
+    """Remove what killed processes have left, those of a chaos campaign too."""
+    for root in map(_root, (state_folder(), campaign_folder())):
+        if root.is_dir():
+            with _one_at_a_time(root):
+                _sweep(root)
 
 
-def _sweep() -> None:
-    for lock in _root().glob(f"{_PREFIX}*/{_LOCK}"):
+def _sweep(root: Path) -> None:
+    for lock in root.glob(f"{_PREFIX}*/{_LOCK}"):
         if not is_held(lock):
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def _one_at_a_time() -> contextlib.AbstractContextManager[None]:
+def _one_at_a_time(root: Path) -> contextlib.AbstractContextManager[None]:
     """No folder is looked at between its making and its locking."""
-    return exclusive(_root() / _LOCK, "another process that makes room")
+    return exclusive(root / _LOCK, "another process that makes room")
 
 
-def _root() -> Path:
-    return state_folder() / "scratch"
+def _root(state: Path) -> Path:
+    return state / "scratch"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local import locks, scratch
-from local.paths import PROJECT, STATE_VARIABLE
+from local.paths import PROJECT, STATE_VARIABLE, campaign_folder
 
 USE = """
 from local import scratch
@@ -76,6 +76,23 @@ def test_what_a_killed_process_has_left_goes_with_the_next_one() -> None:
     with scratch.folder():
         assert left
         assert not folder.exists()
+
+
+def test_a_sweep_removes_also_what_a_killed_campaign_has_left(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(campaign_folder()))
+    with another_process() as (process, folder):
+        monkeypatch.setenv(STATE_VARIABLE, str(state))
+        scratch.sweep()
+        in_use = folder.exists()
+        process.kill()
+        process.wait()
+
+        scratch.sweep()
+
+    assert in_use
+    assert not folder.exists()
 
 
 def test_a_sweep_without_a_state_folder_makes_none(state: Path) -> None:
