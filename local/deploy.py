@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -82,7 +83,7 @@ def _build(name: str, template: Path, parameters: dict[str, str]) -> Path:
     shared = BUILDS / name
     # As deep as the original, since the built template names the definition by a relative path.
     copy = shared / f"of-{os.getpid()}"
-    with exclusive(shared / "lock", "another build"):
+    with exclusive(shared / "lock", "another build") as lock:
         _remove_left_copies(shared)
         _sam(
             "build",
@@ -93,6 +94,8 @@ def _build(name: str, template: Path, parameters: dict[str, str]) -> Path:
             "--cached",
             "--parallel",
             *_overrides(parameters),
+            # When this process is killed, sam still writes there.
+            holding=[lock],
         )
         shutil.copytree(shared / "build", copy)
     return copy
@@ -133,7 +136,9 @@ def _overrides(parameters: dict[str, str]) -> list[str]:
     return ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())]
 
 
-def _sam(command: str, *arguments: str, endpoint: str | None = None) -> None:
+def _sam(
+    command: str, *arguments: str, endpoint: str | None = None, holding: Sequence[int] = ()
+) -> None:
     """Run a sam command quietly; on failure raise CommandError with the end of what it said."""
     environment = clean_environment() | {
         "SAM_CLI_TELEMETRY": "0",
@@ -154,6 +159,7 @@ def _sam(command: str, *arguments: str, endpoint: str | None = None) -> None:
             capture_output=True,
             text=True,
             check=False,
+            pass_fds=holding,
         )
     log = state_folder() / "logs" / f"sam-{command}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -251,6 +251,6 @@ def _stop() -> int:
     return stopped
 
 
-def _alone() -> contextlib.AbstractContextManager[None]:
+def _alone() -> contextlib.AbstractContextManager[int]:
     """The state folder's lock, so that two shells cannot start or stop at once."""
     return exclusive(state_folder() / "lock", "another shell that starts or stops this stack")

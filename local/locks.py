@@ -9,8 +9,11 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def exclusive(path: Path, waiting_for: str) -> Iterator[None]:
-    """Hold the lock file `path`; says what it waits for while another process holds it."""
+def exclusive(path: Path, waiting_for: str) -> Iterator[int]:
+    """Hold the lock file `path`; says what it waits for while another process holds it.
+
+    Gives the descriptor. A child that inherits it holds the lock too, for as long as it lives.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         try:
@@ -20,7 +23,7 @@ def exclusive(path: Path, waiting_for: str) -> Iterator[None]:
 
             with step(f"Wait for {waiting_for}"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 def is_held(path: Path) -> bool:

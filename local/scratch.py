@@ -47,7 +47,7 @@ def _sweep(root: Path) -> None:
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def _one_at_a_time(root: Path) -> contextlib.AbstractContextManager[None]:
+def _one_at_a_time(root: Path) -> contextlib.AbstractContextManager[int]:
     """No folder is looked at between its making and its locking."""
     return exclusive(root / _LOCK, "another process that makes room")
 

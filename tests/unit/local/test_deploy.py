@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
-from local import deploy
+from local import deploy, processes
 from local.errors import CommandError
-from local.paths import STATE_VARIABLE
+from local.locks import is_held
+from local.paths import PROJECT, STATE_VARIABLE
 from local.processes import sam
+from local.waiting import wait_for
 
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31
@@ -65,12 +69,61 @@ def test_a_build_without_the_package_index_says_what_to_do(
     assert list(scratch.iterdir()) == []
 
 
-def test_what_killed_runs_have_built_goes_with_the_next_build(tmp_path: Path) -> None:
+def test_what_this_run_and_killed_ones_have_built_goes_with_the_next_build(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    for name in (f"of-{dead.pid}", "of-1", "of-1-kept", "build"):
+    for name in (f"of-{dead.pid}", f"of-{os.getpid()}", "of-1", "of-1-kept", "build"):
         (tmp_path / name).mkdir()
 
     deploy._remove_left_copies(tmp_path)
 
     assert {path.name for path in tmp_path.iterdir()} == {"of-1", "of-1-kept", "build"}
+
+
+#: A build by a sam that says so, and then does not end by itself.
+BUILD = """
+import sys
+from pathlib import Path
+from local import deploy
+deploy.BUILDS = Path(sys.argv[1])
+slow = "import sys, time; open(sys.argv[-1], 'w').write('building'); time.sleep(60)"
+deploy.sam = lambda: [sys.executable, "-c", slow]
+deploy._CONFIGURATION = (sys.argv[2],)
+deploy._build("slow", Path("template.yaml"), {})
+"""
+
+
+def test_nobody_builds_beside_the_sam_of_a_killed_run_until_that_is_stopped(
+    template: Path, tmp_path: Path
+) -> None:
+    began = tmp_path / "began"
+    command = [sys.executable, "-c", BUILD, str(deploy.BUILDS), str(began)]
+    with subprocess.Popen(command, cwd=PROJECT) as run:
+        wait_for(began.exists, 20)
+        run.kill()
+    lock = deploy.BUILDS / "slow" / "lock"
+    while_sam_lives = is_held(lock)
+
+    stopped = processes.stop_all()
+
+    assert while_sam_lives
+    assert stopped == 1
+    assert not is_held(lock)
+
+
+def test_a_deployment_that_fails_leaves_nothing_of_what_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = tmp_path / "built"
+    built.mkdir()
+
+    def fail(*_: object, **__: object) -> None:
+        raise CommandError("sam deploy failed")
+
+    monkeypatch.setattr(deploy, "client", MagicMock())
+    monkeypatch.setattr(deploy, "_sam", fail)
+
+    with pytest.raises(CommandError, match="sam deploy failed"):
+        deploy.deploy(built, "http://127.0.0.1:4566", {})
+
+    assert not built.exists()
