@@ -74,21 +74,30 @@ class Stack:
         """How often to ask while waiting: AWS limits such questions to a few a second."""
         return 1.0 if self.endpoint is None else POLL_SECONDS
 
+    def output(self, name: str) -> str:
+        """An output of the template. Raises CommandError where the stack has no such output."""
+        try:
+            return self.outputs[name]
+        except KeyError:
+            raise CommandError(
+                f"{self.name} has no output {name}: it was not deployed with this template."
+            ) from None
+
     @property
     def bucket(self) -> str:
-        return self.outputs["OrderBucket"]
+        return self.output("OrderBucket")
 
     @property
     def table(self) -> str:
-        return self.outputs["LedgerTable"]
+        return self.output("LedgerTable")
 
     @property
     def failure_queue_url(self) -> str:
-        return self.outputs["FailureQueueUrl"]
+        return self.output("FailureQueueUrl")
 
     @property
     def state_machine_arn(self) -> str:
-        return self.outputs["StateMachineArn"]
+        return self.output("StateMachineArn")
 
     def execution_arn(self, name: str) -> str:
         """The ARN of the execution `name`; an ARN stays as it is."""
@@ -98,7 +107,7 @@ class Stack:
 
     @property
     def provider_url(self) -> str:
-        return self.outputs["ProviderUrl"].rstrip("/")
+        return self.output("ProviderUrl").rstrip("/")
 
     @property
     def fault_table(self) -> str:
@@ -148,17 +157,42 @@ def client(service: str, region: str, endpoint: str | None, attempts: int = 5) -
 
 
 def save(stack: Stack) -> None:
-    """Write down the local stack for the other commands."""
+    """Write down the local stack for the other commands, which see all of it or nothing."""
     path = state_folder() / STACK_FILE
-    path.write_text(json.dumps(asdict(stack), indent=2) + "\n")
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(asdict(stack), indent=2) + "\n")
+    unfinished.replace(path)
 
 
 def load_local() -> Stack:
-    """The local stack. Raises CommandError when none is up."""
+    """The local stack. Raises CommandError when none is up, or what describes it is broken."""
+    path = state_folder() / STACK_FILE
     try:
-        return Stack(**json.loads((state_folder() / STACK_FILE).read_text()))
+        return _local(json.loads(path.read_text()))
     except FileNotFoundError:
         raise CommandError("No local stack is up: start one with `make up`.") from None
+    except (CommandError, TypeError, ValueError) as error:
+        raise CommandError(
+            f"{path} does not describe a local stack: {error}\n"
+            "`make up` stops what is left of that stack and starts another."
+        ) from error
+
+
+def _local(described: Any) -> Stack:
+    """Raises CommandError, TypeError or ValueError for anything but a stack on this machine."""
+    stack = Stack(**described)
+    for names in (stack.outputs, stack.versions):
+        if not isinstance(names, dict):
+            raise TypeError(f"{names!r} is no object")
+    texts = [stack.name, stack.region, stack.endpoint, stack.engine]
+    texts += [*stack.outputs.values(), *stack.versions.values()]
+    texts += [url for url in (stack.engine_url, stack.console_url, stack.page_url) if url]
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is no text")
+    # Without one, or with another, the shell's own credentials would be used, on the real AWS.
+    require_loopback(str(stack.endpoint))
+    return stack
 
 
 def load_aws(name: str, region: str | None = None) -> Stack:

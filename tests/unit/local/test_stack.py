@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ from local.processes import clean_environment
 from local.stack import Stack, load_aws, load_local, require_loopback, save
 
 LOCAL = Stack(name="charge-once", region="us-east-1", endpoint="http://127.0.0.1:4566", outputs={})
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CHARGE_ONCE_STATE", str(tmp_path))
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -69,9 +76,8 @@ def test_a_local_client_goes_through_no_proxy_of_the_shell(
 
 
 def test_a_stack_belongs_to_the_process_that_started_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    state: Path,
 ) -> None:
-    monkeypatch.setenv("CHARGE_ONCE_STATE", str(tmp_path))
     ours = replace(LOCAL, started_by=os.getpid())
     save(ours)
 
@@ -146,10 +152,73 @@ def test_where_samconfig_names_the_region_the_shell_is_not_blamed(aws: pytest.Mo
     assert "AWS_DEFAULT_REGION" not in str(caught.value)
 
 
-def test_without_a_stack_the_error_says_how_to_start_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.setenv("CHARGE_ONCE_STATE", str(tmp_path))
+def test_what_was_saved_is_loaded_and_nothing_else_is_left(state: Path) -> None:
+    save(LOCAL)
 
+    assert load_local() == LOCAL
+    assert [path.name for path in state.iterdir()] == ["stack.json"]
+
+
+def test_a_stack_is_saved_whole_or_not_at_all(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(LOCAL)
+
+    def fill_the_disk(path: Path, text: str) -> None:
+        with path.open("w") as file:
+            file.write(text[:5])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fill_the_disk)
+    with pytest.raises(OSError, match="No space"):
+        save(replace(LOCAL, name="another"))
+
+    assert load_local() == LOCAL
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["", "{", "[]", "7", "null", "{}", '"\x00"', "\xff"],
+)
+def test_a_file_that_describes_no_stack_is_refused_with_what_to_do(
+    state: Path, broken: str
+) -> None:
+    (state / "stack.json").write_bytes(broken.encode("latin-1"))
+
+    with pytest.raises(CommandError, match="`make up` stops what is left"):
+        load_local()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"colour": "blue"},
+        {"name": None},
+        {"region": 7},
+        {"outputs": []},
+        {"outputs": {"OrderBucket": 7}},
+        {"versions": "1"},
+        {"page_url": 8081},
+        {"endpoint": None},
+        {"endpoint": ""},
+        {"endpoint": 4566},
+        {"endpoint": "http://[::1"},
+        {"endpoint": "https://sqs.us-east-1.amazonaws.com"},
+    ],
+    ids=str,
+)
+def test_a_field_that_no_local_stack_has_is_refused_with_what_to_do(
+    state: Path, change: dict[str, Any]
+) -> None:
+    (state / "stack.json").write_text(json.dumps(asdict(LOCAL) | change))
+
+    with pytest.raises(CommandError, match="`make up` stops what is left"):
+        load_local()
+
+
+def test_an_output_that_the_stack_does_not_have_is_named() -> None:
+    with pytest.raises(CommandError, match="charge-once has no output LedgerTable"):
+        _ = LOCAL.table
+
+
+def test_without_a_stack_the_error_says_how_to_start_one(state: Path) -> None:
     with pytest.raises(CommandError, match="make up"):
         load_local()
