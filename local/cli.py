@@ -506,7 +506,7 @@ def delete(
 
 @app.command()
 def page(
-    port: Annotated[int, typer.Option(help="0: a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="On AWS: show the buttons that change things.")
     ] = False,

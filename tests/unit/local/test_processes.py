@@ -13,8 +13,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from local import processes
+from local.cli import app
 from local.locks import exclusive
 from local.paths import PROJECT, STATE_VARIABLE, campaign_folder, campaign_lock
 from local.processes import answers
@@ -163,3 +165,11 @@ def test_whoever_stops_a_run_from_inside_it_lives_on(state: Path) -> None:
     )
 
     assert (ended.returncode, ended.stdout) == (0, b"0\n")
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "-5"])
+def test_a_port_that_cannot_be_is_a_mistake_in_the_command(state: Path, port: str) -> None:
+    result = CliRunner().invoke(app, ["page", "--port", port])
+
+    assert result.exit_code == 2
+    assert "Invalid value for '--port'" in result.output
