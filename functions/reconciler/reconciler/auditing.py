@@ -25,6 +25,7 @@ from typing import Any, Final
 from reconciler.books import (
     DONE,
     IN_PROGRESS,
+    REFUSED,
     SETTLED,
     UNVERSIONED,
     Bucket,
@@ -45,6 +46,7 @@ from reconciler.judging import (
     Kind,
     Rules,
     as_time,
+    is_young,
     judge,
     same_order_id,
     unmatched_object,
@@ -84,7 +86,8 @@ class Progress:
     """A pass, as far as it has come. All that has to survive the end of a run.
 
     `started` bounds what is compared: what settles later is left to the next pass. `young` counts
-    the orders that are younger than the grace time, and so were not held against every book.
+    the orders that are younger than the grace time, and so were not held against every book;
+    `settled_beyond_horizon` those that settled before the charges that are compared were made.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Progress:
     records_out: int = 0
     young: int = 0
     beyond_horizon: int = 0
+    settled_beyond_horizon: int = 0
     foreign_charges: int = 0
     omitted: int = 0
     findings: list[dict[str, Any]] = field(default_factory=list)
@@ -227,7 +231,7 @@ class Audit:
         ripe = self.now() - self.grace
         horizon = self._progress.horizon
         candidates = []
-        orders_in = records_out = young = beyond = 0
+        orders_in = records_out = young = beyond = settled_beyond = 0
         for key, version in orders.items():
             record = records.get(key)
             if record is None and version.last_modified < horizon:
@@ -239,15 +243,20 @@ class Audit:
             orders_in += 1
             if record is not None:
                 records_out += 1
+                # One that is done is counted by the next phase, which also has what S3 lost.
+                settled_beyond += record.status in REFUSED and self._is_settled_beyond(
+                    as_time(record.settled_at)
+                )
             if record is None or _is_odd(record):
                 candidates.append(Candidate(key=key, place=version.place))
-        self._examine(candidates)
+        young += len(self._examine(candidates))
         progress = self._progress
         progress.scanned["objects"] += listed
         progress.orders_in += orders_in
         progress.records_out += records_out
         progress.young += young
         progress.beyond_horizon += beyond
+        progress.settled_beyond_horizon += settled_beyond
         return page.next
 
     def _settlements(self, cursor: Cursor) -> Cursor:
@@ -265,6 +274,9 @@ class Audit:
             row.status == DONE and row.settled_at is not None and row.settled_at >= ripe
             for row in page.items
         )
+        progress.settled_beyond_horizon += sum(
+            row.status == DONE and self._is_settled_beyond(row.settled_at) for row in page.items
+        )
         progress.scanned["records"] += len(page.items)
         return page.next
 
@@ -276,45 +288,54 @@ class Audit:
             for record in page.items
             if (opened := as_time(record.open_since)) is None or opened <= ripe
         ]
-        self._examine(candidates)
-        self._progress.young += len(page.items) - len(candidates)
+        young = len(page.items) - len(candidates) + len(self._examine(candidates))
+        self._progress.young += young
         self._progress.scanned["records"] += len(page.items)
         return page.next
 
     def _charges(self, cursor: Cursor) -> Cursor:
         progress = self._progress
         page = self.provider.charges(cursor, progress.horizon)
-        ours = [charge for charge in page.items if self._is_ours(charge)]
-        references = [charge.reference for charge in ours if charge.reference]
-        records = self.ledger.records(dict.fromkeys(references))
+        like_ours = [
+            (charge, charge.reference)
+            for charge in page.items
+            if is_our_reference(charge.reference)
+        ]
+        records = self.ledger.records(dict.fromkeys(key for _, key in like_ours))
         matched = []
         candidates: dict[str, Candidate] = {}
-        for charge, key in zip(ours, references, strict=True):
+        foreign = len(page.items) - len(like_ours)
+        for charge, key in like_ours:
             record = records.get(key)
+            if record is None and self._is_foreign(charge):
+                foreign += 1
+                continue
             if not charge.succeeded or (record and _is_open(record)):
                 continue  # no money moved; or phase `open` has asked, or will ask, its owner
             if record is None or not _agree(record, charge):
                 candidates[key] = Candidate(key=key, place=charge.place)
             elif self._is_tallied(record.status, as_time(record.settled_at)):
                 matched.append(key)
-        self._examine(list(candidates.values()))
+        young = self._examine(list(candidates.values()))
+        # Of what is in the bucket, phase `objects` has counted the young.
+        progress.young += sum(case.version is None for case in young)
         progress.tally.add(matched, -1)
         progress.scanned["charges"] += len(page.items)
-        progress.foreign_charges += len(page.items) - len(ours)
+        progress.foreign_charges += foreign
         return page.next
 
-    def _is_ours(self, charge: Charge) -> bool:
-        """Whether the charge is for an order of this bucket.
+    def _is_foreign(self, charge: Charge) -> bool:
+        """Whether a charge whose key our ledger does not know is for an order of another bucket.
 
         Another stack may use the same account at the provider; its keys look like ours. A place
         that fits the key tells whose it is; one that does not fit tells nothing.
         """
-        if not is_our_reference(charge.reference):
-            return False
         place = charge.place
-        if place is None or place.idempotency_key != charge.reference:
-            return True
-        return place.bucket == self.bucket.name
+        return (
+            place is not None
+            and place.idempotency_key == charge.reference
+            and place.bucket != self.bucket.name
+        )
 
     def _unmatched(self, cursor: Cursor) -> Cursor:
         tally = self._progress.tally
@@ -342,6 +363,10 @@ class Audit:
             and progress.horizon <= settled_at < progress.started - self.grace
         )
 
+    def _is_settled_beyond(self, settled_at: datetime | None) -> bool:
+        """Settled so long ago that its charge is not listed any more."""
+        return settled_at is not None and settled_at < self._progress.horizon
+
     def _compare_versions(self, order_id: str) -> None:
         keys = self.ledger.keys_of_order(order_id)
         if len(keys) < 2:
@@ -356,43 +381,49 @@ class Audit:
                 continue
             if case and case.record and case.status == DONE and case.succeeded:
                 cases.append(case)
-        if len(cases) < 2 or all(self._is_over_and_done(case) for case in cases):
+        # Settled beyond the horizon: it was reported for as long as the horizon is wide.
+        if len(cases) < 2 or all(
+            self._is_settled_beyond(as_time(case.record and case.record.settled_at))
+            for case in cases
+        ):
             return
         for case in cases:
             others = [other for other in cases if other is not case]
             self._report(same_order_id(order_id, case, others))
 
-    def _is_over_and_done(self, case: Case) -> bool:
-        """Settled beyond the horizon: it was reported for as long as the horizon is wide."""
-        settled_at = as_time(case.record and case.record.settled_at)
-        return settled_at is not None and settled_at < self._progress.horizon
-
     # ------------------------------------------------------------ from candidate to finding
 
-    def _examine(self, candidates: Sequence[Candidate]) -> None:
-        """Read each candidate again, report what is still wrong, start the repairs.
+    def _examine(self, candidates: Sequence[Candidate]) -> list[Case]:
+        """Read each candidate again, report what is still wrong, start the repairs; gives the
+        cases that are too young to be judged.
 
         One that was found wrong in this pass already is left alone: the phase before knew more
         of it, or has started its repair.
         """
         candidates = [item for item in candidates if item.key not in self._judged]
-        for candidate, found in zip(
+        young = []
+        for candidate, case in zip(
             candidates, self._pool.map(self._look_closely, candidates), strict=True
         ):
-            if isinstance(found, Unreadable):
-                self._report_unreadable(candidate.key, candidate.place, found)
+            if isinstance(case, Unreadable):
+                self._report_unreadable(candidate.key, candidate.place, case)
                 continue
-            for finding in found:
+            if case is None:
+                continue
+            now = self.now()
+            if is_young(case, self._rules, now):
+                young.append(case)
+            for finding in judge(case, self._rules, now):
                 self._report(finding)
                 self._judged.add(candidate.key)
+        return young
 
-    def _look_closely(self, candidate: Candidate) -> Sequence[Finding] | Unreadable:
+    def _look_closely(self, candidate: Candidate) -> Case | Unreadable | None:
         self._stop_in_time()
         try:
-            case = self._case(candidate)
+            return self._case(candidate)
         except Unreadable as error:
             return error
-        return [] if case is None else judge(case, self._rules, self.now())
 
     def _case(self, candidate: Candidate) -> Case | None:
         """All three books on one key; None while somebody is at work on it.
@@ -410,10 +441,12 @@ class Audit:
                     return None
             charges = self.provider.find(key)
             place = self._place(key, record, candidate, charges)
+            # Into another bucket we may not look.
+            is_here = place is not None and place.bucket == self.bucket.name
             case = Case(
                 key=key,
                 place=place,
-                version=None if place is None else self.bucket.version(place),
+                version=self.bucket.version(place) if place and is_here else None,
                 record=record,
                 charges=charges,
                 run=run,
@@ -505,6 +538,7 @@ def report(progress: Progress) -> dict[str, Any]:
         "repaired": progress.repaired,
         "younger_than_grace": progress.young,
         "beyond_horizon": progress.beyond_horizon,
+        "settled_beyond_horizon": progress.settled_beyond_horizon,
         "foreign_charges": progress.foreign_charges,
         "unreadable": progress.unreadable,
         "omitted": progress.omitted,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 PREFIX = "orders/"
 SUFFIX = ".json"
@@ -55,7 +55,7 @@ class Place(NamedTuple):
         )
 
 
-def is_our_reference(reference: object) -> bool:
+def is_our_reference(reference: object) -> TypeGuard[str]:
     """Whether a charge's reference is an idempotency key of this pipeline."""
     return (
         isinstance(reference, str)

@@ -97,9 +97,9 @@ class Finding:
 class Case:
     """What the books say about one idempotency key, read one after the other a moment ago.
 
-    `place` is known when a book names the object version, `version` when S3 still has it. `run`
-    is the owner of a record in progress, and has ended: while it runs there is no case. `ordered`
-    is read from the order file where no record holds an amount.
+    `place` is known when a book names the object version, `version` when the order bucket has it.
+    `run` is the owner of a record in progress, and has ended: while it runs there is no case.
+    `ordered` is read from the order file where no record holds an amount.
     """
 
     key: str
@@ -123,10 +123,13 @@ def judge(case: Case, rules: Rules, now: datetime) -> list[Finding]:
     """The findings for one order: none, one, or several that are independent of each other."""
     if case.status in SETTLED:
         return _settled(case)
+    return [] if is_young(case, rules, now) else _open(case, rules, _since(case))
+
+
+def is_young(case: Case, rules: Rules, now: datetime) -> bool:
+    """Whether the order may still be on its way, so that `judge` has no opinion on it yet."""
     since = _since(case)
-    if since is None or since > now - rules.grace:
-        return []
-    return _open(case, rules, since)
+    return case.status not in SETTLED and since is not None and since > now - rules.grace
 
 
 def _settled(case: Case) -> list[Finding]:
@@ -165,8 +168,9 @@ def _settled(case: Case) -> list[Finding]:
     return found
 
 
-def _open(case: Case, rules: Rules, since: datetime) -> list[Finding]:
-    """No settled record, and nobody at work on it."""
+def _open(case: Case, rules: Rules, since: datetime | None) -> list[Finding]:
+    """No settled record, and nobody at work on it. `since` is None for a record that tells no
+    time, of an object that is gone."""
     charges = case.succeeded
     if len(charges) > 1:
         return [_twice(case)]
@@ -178,7 +182,7 @@ def _open(case: Case, rules: Rules, since: datetime) -> list[Finding]:
         remedy = "A run finds this charge and records it."
         return [_repairable(Kind.CHARGED_NOT_RECORDED, case, rules, charge.created, since, remedy)]
     if case.record is None:
-        if case.version is None or since < rules.horizon:
+        if case.version is None or since is None or since < rules.horizon:
             return []  # gone, or so old that its record may have expired: counted, never charged
         kind, remedy = Kind.MISSING, "A run charges it."
     else:
@@ -254,7 +258,12 @@ def same_order_id(order_id: str, case: Case, others: Sequence[Case]) -> Finding:
 
 
 def _repairable(
-    kind: Kind, case: Case, rules: Rules, since: datetime, age: datetime, remedy: str
+    kind: Kind,
+    case: Case,
+    rules: Rules,
+    since: datetime | None,
+    age: datetime | None,
+    remedy: str,
 ) -> Finding:
     """A finding that a run would mend, unless a reason speaks against starting one."""
     obstacle = _obstacle(case, rules, age)
@@ -282,13 +291,13 @@ def _repairable(
     )
 
 
-def _obstacle(case: Case, rules: Rules, age: datetime) -> str | None:
+def _obstacle(case: Case, rules: Rules, age: datetime | None) -> str | None:
     record, run = case.record, case.run
     if case.place is None:
         return "No book names its object: find out by hand what this charge was for."
     if record is not None and (record.status != IN_PROGRESS or record.owner is None):
         return "The record is in a state that no run knows: mend it by hand."
-    if age < rules.horizon:
+    if age is None or age < rules.horizon:
         return "Older than the horizon: a person decides, and replays it from the failure queue."
     if run is not None and run.error in NOBODY_MAY_GUESS:
         return f"Its last run ended in {run.error}: mend the cause, then replay it."
@@ -301,7 +310,7 @@ def _obstacle(case: Case, rules: Rules, age: datetime) -> str | None:
 def _since(case: Case) -> datetime | None:
     """When an order that is not settled began to wait; None when nothing tells of it."""
     record = case.record
-    if record is not None and (opened := as_time(record.open_since or record.claimed_at)):
+    if record is not None and (opened := as_time(record.open_since) or as_time(record.claimed_at)):
         return opened
     if case.version is not None:
         return case.version.last_modified
@@ -344,7 +353,7 @@ def _name(place: Place | None) -> str:
 
 def _object(place: Place | None, version: ObjectVersion | None) -> str:
     if place is None or version is None:
-        return f"Bucket: {_name(place)}{'' if place is None else ' is gone'}."
+        return f"Bucket: {_name(place)}{'' if place is None else ' is not there'}."
     latest = "the latest" if version.is_latest else "no longer the latest"
     return f"Bucket: {_name(place)}, {latest}, of {_time(version.last_modified)}."
 

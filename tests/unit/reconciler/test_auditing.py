@@ -342,6 +342,81 @@ def test_orders_younger_than_the_grace_time_are_counted_whatever_became_of_them(
     assert progress.young == report(progress)["younger_than_grace"] == 3
 
 
+def gone_and_charged_without_a_record(world: World) -> None:
+    charged_for_an_object_that_is_gone(world)
+    world.charges_[-1] = world.charges_[-1]._replace(created=NOW)
+
+
+def of_unknown_status(world: World, name: str = "odd.json") -> None:
+    place = world.land(name)
+    world.record(place, status="paid", claimed_at=NOW.isoformat(), order_id=None)
+
+
+def of_unknown_status_and_charged(world: World) -> None:
+    of_unknown_status(world)
+    world.charge(world.versions_[-1].place, created=NOW)
+
+
+def gone_of_unknown_status_and_charged(world: World) -> None:
+    of_unknown_status_and_charged(world)
+    world.versions_.pop()
+
+
+def open_since_no_time(world: World) -> None:
+    world.open_record(world.land("odd.json"), open_since="yesterday", claimed_at=NOW.isoformat())
+
+
+def charged_without_a_record_yet(world: World) -> None:
+    world.charge(world.land("new.json", age=timedelta(minutes=1)), created=NOW)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        gone_and_charged_without_a_record,
+        of_unknown_status,
+        of_unknown_status_and_charged,
+        gone_of_unknown_status_and_charged,
+        open_since_no_time,
+        charged_without_a_record_yet,
+    ],
+    ids=lambda make: make.__name__,
+)
+def test_what_is_looked_at_and_found_too_young_is_counted_once(
+    world: World, make: Callable[[World], None]
+) -> None:
+    make(world)
+
+    early = world.reconcile()
+    world.now += GRACE + timedelta(minutes=1)
+    late = world.reconcile()
+
+    assert (kinds(early), early.young) == ([], 1)
+    assert (len(late.findings), late.young) == (1, 0)
+
+
+def test_a_young_refusal_is_held_against_every_book(world: World) -> None:
+    world.record(world.land("declined.json"), status="declined", settled_at=NOW.isoformat())
+
+    assert world.reconcile().young == 0
+
+
+def test_a_page_that_is_done_twice_counts_what_is_too_young_once() -> None:
+    world = World()
+    for name in ("odd.json", "other.json"):
+        of_unknown_status(world, name)
+    audit = world.audit()
+    progress = audit.begin("one", HORIZON)
+    over = iter([False, False, True])
+    audit.is_over = lambda: next(over, False)
+
+    audit.carry_on(progress)
+    audit.carry_on(progress)
+
+    assert progress.is_complete
+    assert progress.young == 2
+
+
 def test_a_young_order_whose_charge_is_there_and_whose_record_is_not_is_on_its_way(
     world: World,
 ) -> None:
@@ -428,6 +503,32 @@ def test_a_charge_for_an_order_of_another_bucket_is_its_own_pipelines(world: Wor
     assert world.started == {}
 
 
+@pytest.mark.parametrize("status", ["declined", "rejected"])
+def test_money_that_moved_for_an_order_of_another_bucket_that_we_refused_is_found(
+    world: World, status: str
+) -> None:
+    elsewhere = Place("another-bucket", "orders/refused.json", "v1")
+    world.record(elsewhere, status=status, charge_id=None, order_id=None)
+    world.charge(elsewhere)
+    world.unreadable = {elsewhere.key}  # we may not look into another bucket
+
+    progress = world.reconcile(repair=True)
+
+    assert kinds(progress) == ["charged_but_refused"]
+    assert (progress.unreadable, progress.foreign_charges) == ([], 0)
+
+
+def test_an_order_of_another_bucket_that_we_charged_is_in_agreement(world: World) -> None:
+    elsewhere = Place("another-bucket", "orders/ours-once.json", "v1")
+    world.record(elsewhere)
+    world.charge(elsewhere)
+
+    progress = world.reconcile()
+
+    assert (progress.findings, progress.foreign_charges) == ([], 0)
+    assert world.asked == []
+
+
 def test_books_that_agree_are_compared_without_a_look_up(world: World) -> None:
     world.reconcile()
 
@@ -459,6 +560,24 @@ def test_older_than_the_horizon_an_order_without_a_record_is_counted_only(world:
     assert progress.findings == []
     assert progress.beyond_horizon == 1
     assert world.started == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "charge"), [("done", "ch_wrong"), ("declined", None), ("rejected", None)]
+)
+def test_what_settled_beyond_the_horizon_is_counted_as_not_compared(
+    world: World, status: str, charge: str | None
+) -> None:
+    place = world.land("old.json", age=HORIZON + 2 * HOUR)
+    order_id = {} if charge else {"order_id": None}
+    settled_at = (NOW - HORIZON - HOUR).isoformat()
+    world.record(place, status=status, charge_id=charge, settled_at=settled_at, **order_id)
+
+    progress = world.reconcile()
+
+    assert progress.findings == []
+    assert progress.settled_beyond_horizon == 1
+    assert report(progress)["settled_beyond_horizon"] == 1
 
 
 def test_nothing_from_before_the_ledger_is_missing(world: World) -> None:
@@ -537,9 +656,25 @@ def test_an_open_record_of_an_object_that_is_gone_is_found_through_its_charge(
     assert kinds(world.reconcile()) == ["charged_not_recorded"]
 
 
-def test_a_charge_whose_object_nobody_names_is_left_to_a_person(world: World) -> None:
+def test_an_open_record_without_any_time_is_found_although_its_object_is_gone(
+    world: World,
+) -> None:
+    place = gone_while_open(world)
+    world.open_record(place, open_since="yesterday", claimed_at=None)
+
+    progress = world.reconcile(repair=True)
+
+    assert kinds(progress) == ["superseded"]
+    assert "Since an unknown time." in progress.findings[0]["detail"]
+    assert world.started == {}
+
+
+@pytest.mark.parametrize("lie", [{"key": "orders/lie.json"}, {"bucket": "another-bucket"}])
+def test_a_charge_whose_object_nobody_names_is_left_to_a_person(
+    world: World, lie: dict[str, str]
+) -> None:
     place = charged_for_an_object_that_is_gone(world)
-    world.charges_[-1] = world.charges_[-1]._replace(place=place._replace(key="orders/lie.json"))
+    world.charges_[-1] = world.charges_[-1]._replace(place=place._replace(**lie))
 
     progress = world.reconcile(repair=True)
 
