@@ -394,7 +394,10 @@ def reconcile(
     ] = None,
     horizon_days: Annotated[
         float | None,
-        typer.Option(parser=number_to(36_500), help="Instead of the stack's horizon; may be 0.01."),
+        typer.Option(
+            parser=number_to(36_500),
+            help="Instead of the stack's horizon; may be 0.01, less than RecordTtlDays minus 14.",
+        ),
     ] = None,
     as_json: AsJson = False,
     on_aws: OnAws = None,

@@ -18,7 +18,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from reconciler.auditing import Progress, report
 from reconciler.provider_client import ProviderUnreachable
-from reconciler.settings import SettingInvalid, Settings
+from reconciler.settings import QUEUE_RETENTION, SettingInvalid, Settings
 from reconciler.wiring import audit_of
 from rich.padding import Padding
 from rich.table import Table
@@ -34,6 +34,7 @@ Json = dict[str, Any]
 
 #: Repairs that are waited for at the same time.
 AT_ONCE = 8
+DAY = timedelta(days=1)
 
 
 def deployed_settings(stack: Stack) -> Settings:
@@ -62,7 +63,8 @@ def reconcile(
     report and the `grace_seconds` that it was judged by.
 
     `grace_seconds` and `horizon_days` stand in for the stack's own settings in this pass alone.
-    `announce` is called after each page. Raises CommandError when a book cannot be read.
+    `announce` is called after each page. Raises CommandError when a book cannot be read, and for
+    a horizon that reaches back to records that may have expired.
     """
     settings = deployed_settings(stack)
     overrides: dict[str, Any] = {"repair": repair}
@@ -70,6 +72,13 @@ def reconcile(
         overrides["grace"] = timedelta(seconds=grace_seconds)
     if horizon_days is not None:
         overrides["horizon"] = timedelta(days=horizon_days)
+        longest = settings.record_ttl - QUEUE_RETENTION
+        if overrides["horizon"] >= longest:
+            raise CommandError(
+                f"--horizon-days must be less than {longest / DAY:g} here, not {horizon_days:g}: "
+                f"a record is kept for {settings.record_ttl / DAY:g} days (RecordTtlDays), and "
+                f"its order may wait in the failure queue for {QUEUE_RETENTION.days} of them."
+            )
     try:
         settings = replace(settings, **overrides)
         audit = audit_of(settings, stack.client)
@@ -145,15 +154,20 @@ def show(document: Json) -> None:
             table.add_row(kind, str(count), str(mended[kind] or "-"))
         output.print(table)
     wrong = bool(found or document["unreadable"])
-    young = document["younger_than_grace"]
+    young, old = document["younger_than_grace"], document["settled_beyond_horizon"]
     verdict = "The books disagree." if wrong else "The books agree."
-    if young and not wrong:
+    if (young or old or document["beyond_horizon"]) and not wrong:
         verdict = "The books agree as far as they were compared."
     output.print(line(Text(verdict, OPEN if wrong or young else GOOD), _compared(document)))
     if young:
         output.print(
             f"Not judged yet: {young:,} younger than the grace time of "
             f"{document['grace_seconds'] / 60:g} minutes (--grace-seconds 0 judges them now)."
+        )
+    if old:
+        output.print(
+            f"Not held against the provider: {old:,} settled before the horizon "
+            "(--horizon-days reaches further back)."
         )
     if document["omitted"]:
         output.print(f"Not listed: {document['omitted']:,} more findings.")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from reconciler.settings import Settings
 from rich.console import Console
 from typer.testing import CliRunner
 
 from local import reconcile as reconciling
 from local.cli import app
+from local.errors import CommandError
+from local.stack import Stack
 
 REPORT: dict[str, Any] = {
     "complete": True,
@@ -18,7 +22,8 @@ REPORT: dict[str, Any] = {
     "findings": [],
     "repaired": [],
     "younger_than_grace": 0,
-    "beyond_horizon": 4,
+    "beyond_horizon": 0,
+    "settled_beyond_horizon": 0,
     "foreign_charges": 3,
     "unreadable": [],
     "omitted": 0,
@@ -46,8 +51,18 @@ def test_books_that_agree_are_told_with_what_was_compared(shown: Console) -> Non
 
     assert shown.export_text() == (
         "The books agree. orders: 1,200, with a record: 1,199, charges: 1,200, "
-        "orders beyond the horizon: 4.\n"
+        "orders beyond the horizon: 0.\n"
     )
+
+
+@pytest.mark.parametrize("book", ["beyond_horizon", "settled_beyond_horizon"])
+def test_orders_that_are_too_old_are_not_said_to_agree(shown: Console, book: str) -> None:
+    reconciling.show(REPORT | {book: 4})
+
+    text = shown.export_text()
+    assert "The books agree as far as they were compared." in text
+    assert ("orders beyond the horizon: 4." in text) is (book == "beyond_horizon")
+    assert ("provider: 4 settled before the horizon" in text) is (book == "settled_beyond_horizon")
 
 
 def test_orders_that_are_too_young_are_not_said_to_agree(shown: Console) -> None:
@@ -96,3 +111,28 @@ def test_the_longest_times_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert result.exit_code == 0, result.output
     assert (asked["grace_seconds"], asked["horizon_days"]) == (86_400, 36_500)
+
+
+@pytest.mark.parametrize("days", [76, 36_500])
+def test_a_horizon_that_outlasts_the_records_is_refused_with_the_bound(
+    days: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(
+        order_bucket="b",
+        ledger_table="t",
+        state_machine_arn="arn",
+        reports_bucket="r",
+        provider_url="http://127.0.0.1",
+        provider_secret_arn="arn",
+        record_ttl=timedelta(days=90),
+        horizon=timedelta(days=14),
+        grace=timedelta(minutes=15),
+        repair=False,
+    )
+    monkeypatch.setattr(reconciling, "deployed_settings", lambda _: settings)
+    nowhere = Stack("s", "us-east-1", None, {})
+
+    with pytest.raises(
+        CommandError, match=rf"^--horizon-days must be less than 76 here, not {days}"
+    ):
+        reconciling.reconcile(nowhere, horizon_days=days)
