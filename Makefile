@@ -23,7 +23,19 @@ install: $(INSTALLED) ## Create .venv and install the pinned requirements
 
 # The recipe of a second make waits for the first, and then finds nothing left to do: the lock is
 # held by all that comes after it, and free when the last of them has ended, however that was.
-ALONE = @mkdir -p .local && $(PYTHON) -c 'import fcntl, os, sys; lock = os.open(".local/install.lock", os.O_CREAT | os.O_RDWR, 0o644); fcntl.flock(lock, fcntl.LOCK_EX); os.set_inheritable(lock, True); os.execvp(sys.argv[1], sys.argv[1:])'
+define HOLD_THE_LOCK
+import fcntl, os, sys
+lock = os.open(".local/install.lock", os.O_CREAT | os.O_RDWR, 0o644)
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("Waiting for another make that installs ...", file=sys.stderr, flush=True)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+os.set_inheritable(lock, True)
+os.execvp(sys.argv[1], sys.argv[1:])
+endef
+export HOLD_THE_LOCK
+ALONE = @mkdir -p .local && $(PYTHON) -c "$$HOLD_THE_LOCK"
 
 # A home that cannot be written to has no room for a cache.
 UV = $(BIN)/uv $$(folder=$$($(BIN)/uv cache dir); mkdir -p "$$folder" 2>/dev/null && test -w "$$folder" || echo --no-cache)

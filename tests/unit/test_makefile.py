@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,27 @@ def test_of_two_at_once_one_installs_and_the_other_waits(project: Path, tmp_path
     said = "".join(one.communicate()[0] for one in both)
     assert ends == [0, 0], said
     assert asked(project).count("install") == 1
-    assert said.count("\n") == 1, said
+    assert said.count("Installing") == 1, said
+
+
+def test_the_one_that_waits_says_so(project: Path, tmp_path: Path) -> None:
+    first = install(project, str(tmp_path))
+    wait_for(lambda: "install" in asked(project), WAIT_SECONDS)
+
+    second = install(project, str(tmp_path))
+    said: list[str] = []
+    reading = threading.Thread(target=lambda: said.extend(second.stdout or ()))
+    reading.start()
+
+    try:
+        wait_for(lambda: said, WAIT_SECONDS)
+    finally:
+        (project / "go").touch()
+        reading.join(WAIT_SECONDS)
+        ends = [one.wait(WAIT_SECONDS) for one in (first, second)]
+    assert said == ["Waiting for another make that installs ...\n"]
+    assert "Waiting" not in first.communicate()[0]
+    assert ends == [0, 0]
 
 
 def test_a_killed_one_keeps_nobody_waiting(project: Path, tmp_path: Path) -> None:
