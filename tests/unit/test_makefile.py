@@ -89,6 +89,7 @@ def test_the_one_that_waits_says_so(project: Path, tmp_path: Path) -> None:
         (project / "go").touch()
         reading.join(WAIT_SECONDS)
         ends = [one.wait(WAIT_SECONDS) for one in (first, second)]
+        second.communicate()
     assert said == ["Waiting for another make that installs ...\n"]
     assert "Waiting" not in first.communicate()[0]
     assert ends == [0, 0]
