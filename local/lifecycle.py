@@ -221,9 +221,11 @@ def _start_console(endpoint: str, port: int) -> None:
         *("--log-level", "warning"),
     ]
     # StackPort prefers the endpoint that it remembers, which was an earlier run's.
-    shutil.rmtree(state_folder() / ".stackport", ignore_errors=True)
+    remembered = state_folder() / "charge-once-console"
+    shutil.rmtree(remembered, ignore_errors=True)
     environment = processes.clean_environment() | {
         "HOME": str(state_folder()),
+        "STACKPORT_DATA_DIR": str(remembered),
         "AWS_ENDPOINT_URL": endpoint,
         "STACKPORT_PORT": str(port),
         "STACKPORT_ALLOW_WRITES": "false",

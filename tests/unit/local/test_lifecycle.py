@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -60,3 +61,37 @@ def test_a_stack_that_never_answers_is_not_waited_for_without_end(
     monkeypatch.setattr(processes, "BUSY_SECONDS", SLOWNESS_SECONDS / 10)
 
     assert lifecycle.healthy() is None
+
+
+def test_the_console_forgets_its_last_run_and_nothing_of_a_persons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    own = tmp_path / ".stackport" / "endpoints.json"
+    own.parent.mkdir()
+    own.touch()
+    start = MagicMock()
+    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "wait_until", MagicMock())
+    lifecycle._start_console("http://127.0.0.1:4566", 8080)
+    remembered = Path(start.call_args.args[2]["STACKPORT_DATA_DIR"])
+    remembered.mkdir()
+    (remembered / "endpoints.json").touch()
+
+    lifecycle._start_console("http://127.0.0.1:4567", 8080)
+
+    assert own.exists()
+    assert not remembered.exists()
+
+
+@pytest.mark.parametrize("broken", ["{", '{"endpoint": null}'])
+def test_a_broken_description_is_no_stack_and_goes_with_the_next_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    description = tmp_path / stack.STACK_FILE
+    description.write_text(broken)
+
+    assert lifecycle.healthy() is None
+    assert lifecycle.down() == 0
+    assert not description.exists()
