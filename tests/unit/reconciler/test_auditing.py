@@ -563,15 +563,19 @@ def test_older_than_the_horizon_an_order_without_a_record_is_counted_only(world:
 
 
 @pytest.mark.parametrize(
-    ("status", "charge"), [("done", "ch_wrong"), ("declined", None), ("rejected", None)]
+    ("status", "changes"),
+    [
+        ("done", {"charge_id": "ch_wrong"}),
+        ("declined", {"charge_id": None, "order_id": None}),
+        ("rejected", {"charge_id": None}),
+    ],
 )
 def test_what_settled_beyond_the_horizon_is_counted_as_not_compared(
-    world: World, status: str, charge: str | None
+    world: World, status: str, changes: dict[str, str | None]
 ) -> None:
     place = world.land("old.json", age=HORIZON + 2 * HOUR)
-    order_id = {} if charge else {"order_id": None}
     settled_at = (NOW - HORIZON - HOUR).isoformat()
-    world.record(place, status=status, charge_id=charge, settled_at=settled_at, **order_id)
+    world.record(place, status=status, settled_at=settled_at, **changes)
 
     progress = world.reconcile()
 
