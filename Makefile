@@ -8,7 +8,7 @@ SAM := $(BIN)/python -P -m samcli
 # What a program leaves in TMPDIR goes with it: sam leaves a folder for each package.
 TIDILY = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && TMPDIR="$$folder"
 INSTALLED := .venv/.installed
-CHECKOV := .venv-checkov/bin/checkov
+CHECKOV := .venv-checkov/.installed
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -21,47 +21,14 @@ help: ## List the targets
 
 install: $(INSTALLED) ## Create .venv and install the pinned requirements
 
-# The recipe of a second make waits for the first, and then finds nothing left to do: the lock is
-# held by all that comes after it, and free when the last of them has ended, however that was.
-define HOLD_THE_LOCK
-import fcntl, os, sys
-lock = os.open(".local/install.lock", os.O_CREAT | os.O_RDWR, 0o644)
-try:
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-except BlockingIOError:
-    print("Waiting for another make that installs ...", file=sys.stderr, flush=True)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-os.set_inheritable(lock, True)
-os.execvp(sys.argv[1], sys.argv[1:])
-endef
-export HOLD_THE_LOCK
-ALONE = @mkdir -p .local && $(PYTHON) -c "$$HOLD_THE_LOCK"
-
-# A home that cannot be written to has no room for a cache.
-UV = $(BIN)/uv $$(folder=$$($(BIN)/uv cache dir); mkdir -p "$$folder" 2>/dev/null && test -w "$$folder" || echo --no-cache)
-
-ifndef INSTALL_IS_LOCKED
 $(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("charge-once needs Python 3.11 to 3.14 and $(PYTHON) is %d.%d: name another, for example: make PYTHON=python3.13" % v)'
-	$(ALONE) $(MAKE) --silent --no-print-directory INSTALL_IS_LOCKED=1 $@
-
-$(CHECKOV): requirements/checkov.txt $(INSTALLED)
-	$(ALONE) $(MAKE) --silent --no-print-directory INSTALL_IS_LOCKED=1 $@
-else
-$(INSTALLED): requirements/bootstrap.txt requirements/dev.txt
-	@echo "Installing the pinned requirements into .venv (once) ..." >&2
-	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/bootstrap.txt
-	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.txt requirements/dev.txt
-	@touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null || \
+		{ echo "charge-once needs Python 3.11 to 3.14, which '$(PYTHON)' is not: name another, for example: make PYTHON=python3.13" >&2; exit 2; }
+	@$(PYTHON) requirements/install.py $(@D) $^
 
 # checkov needs an environment of its own: beside aws-sam-cli it would pull that down.
-$(CHECKOV): requirements/checkov.txt $(INSTALLED)
-	@echo "Installing checkov into .venv-checkov (once) ..." >&2
-	@$(UV) venv --quiet --allow-existing --python $(BIN)/python .venv-checkov
-	@$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.txt
-	@touch $@
-endif
+$(CHECKOV): requirements/bootstrap.txt requirements/checkov.txt $(INSTALLED)
+	@$(PYTHON) requirements/install.py $(@D) $(filter %.txt,$^)
 
 lock: ## Pin the newest allowed versions of all requirements again
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --generate-hashes requirements/dev.in -o requirements/dev.txt
