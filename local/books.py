@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,7 +85,10 @@ def charges(stack: Stack, reference: str | None = None) -> Iterator[Json]:
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution: its input, and what its history tells."""
+    """One execution: its input, and what its history tells.
+
+    An input that is no JSON object, or that nests too deep to be read, is empty here.
+    """
 
     arn: str
     status: str
@@ -122,7 +124,7 @@ def execution(stack: Stack, arn: str) -> Execution:
     return Execution(
         arn=arn,
         status=description["status"],
-        input=json.loads(description["input"]),
+        input=_document(description["input"]),
         error=description.get("error"),
         path=[
             event["stateEnteredEventDetails"]["name"]
@@ -131,6 +133,14 @@ def execution(stack: Stack, arn: str) -> Execution:
         ],
         events=events,
     )
+
+
+def _document(text: str) -> Json:
+    try:
+        document = read_json(text)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def execution_arns(stack: Stack, since: float | None = None) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,6 +91,36 @@ def test_a_record_of_any_types_can_be_printed(typed: Json, plain: Any) -> None:
     record = books.plain_record({"pk": {"S": "charge#1"}, "odd": typed})
 
     assert json.loads(json.dumps(record)) == {"pk": "charge#1", "odd": plain}
+
+
+# ---------------------------------------------------------------- executions
+
+
+class OneExecution(Stack):
+    """A stack with one execution that somebody started by hand, and without its history."""
+
+    def client(self, service: str) -> Any:
+        assert service == "stepfunctions"
+        pages = SimpleNamespace(paginate=lambda **_: iter([{"events": []}]))
+        return SimpleNamespace(
+            describe_execution=lambda **_: {"status": "FAILED", "input": self.outputs["input"]},
+            get_paginator=lambda _: pages,
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", {}),
+        ("7", {}),
+    ],
+    ids=["an event", "too deep", "no object"],
+)
+def test_an_execution_of_any_input_is_read(given: str, read: Json) -> None:
+    found = books.execution(OneExecution("s", "us-east-1", None, {"input": given}), "arn")
+
+    assert (found.status, found.input) == ("FAILED", read)
 
 
 # ---------------------------------------------------------------- the failure queue
