@@ -9,6 +9,7 @@ commands take to run, and `--help` needs none of them.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import secrets
@@ -82,6 +83,9 @@ def main() -> None:
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
             signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # not every terminal knows every sign
     completion.begin()
     try:
         app(complete_var=completion.VARIABLE)
@@ -112,7 +116,9 @@ def chosen(name: str | None) -> Stack:
 
 def document(value: Any) -> None:
     """Print `value` as the one document on stdout."""
-    sys.stdout.write(json.dumps(text.json_value(value), indent=2, ensure_ascii=False) + "\n")
+    # Elsewhere JSON's own escapes, which are the same text to whoever reads it.
+    any_sign = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    sys.stdout.write(json.dumps(text.json_value(value), indent=2, ensure_ascii=not any_sign) + "\n")
 
 
 # ---------------------------------------------------------------- the stack's life
@@ -238,10 +244,13 @@ def order(
         armed = [faults.Fault.parse(one) for one in fault or []]
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--fault") from error
-    body = orders.order_body(
-        file.read_bytes() if file else None,
-        {"amount": amount, "currency": currency, "payment_method": payment_method},
-    )
+    try:
+        body = orders.order_body(
+            file.read_bytes() if file else None,
+            {"amount": amount, "currency": currency, "payment_method": payment_method},
+        )
+    except CommandError as error:
+        raise typer.BadParameter(str(error), param_hint="FILE") from error
     target = chosen(on_aws)
     key = object_key if object_key is not None else orders.fresh_object_key()
     with step(f"Order {key}"):
@@ -603,7 +612,9 @@ def lab(
 
 @app.command()
 def chaos(
-    orders_: Annotated[int, typer.Option("--orders", min=1, help="How many orders.")] = 2000,
+    orders_: Annotated[
+        int | None, typer.Option("--orders", min=1, help="How many orders. Default: 2000.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Default: a fresh one, which is told.")] = None,
     in_process: Annotated[
         bool, typer.Option("--in-process", help="Simulated schedules on moto, no stack.")
@@ -623,10 +634,18 @@ def chaos(
     """
     from local.chaos import show as chaos_show
 
+    mode = "--exhaustive" if exhaustive else "--schedule" if schedule is not None else None
+    with_dice = in_process or orders_ is not None or seed is not None
+    if mode and (with_dice or (exhaustive and schedule is not None)):
+        raise typer.BadParameter("takes none of chaos's other options but --json", param_hint=mode)
     if schedule is not None:
         from local.chaos import shrink
 
-        output.print(shrink.story_of(schedule), markup=False)
+        story = shrink.story_of(schedule)
+        if as_json:
+            document({"schedule": schedule, "story": story})
+        else:
+            output.print(show.plain(story), soft_wrap=True)
         return
     if exhaustive:
         from local.chaos import explorer
@@ -635,6 +654,7 @@ def chaos(
         show_it = document if as_json else chaos_show.explorations
         show_it({"explorations": explorations})
         return
+    orders_ = orders_ or 2000
     seed = seed if seed is not None else secrets.randbelow(1_000_000)
     errors.print(f"Seed {seed}.")
     if in_process:

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from local.chaos import explorer, shrink
 from local.cli import app
 from local.paths import PROJECT
 
@@ -77,3 +79,74 @@ def test_the_help_of_bench_names_its_measurements() -> None:
     shown = CliRunner().invoke(app, ["bench", "--help"]).output
 
     assert all(name in shown for name in ("reconcile", "coldstart", "cost", "orders", "all"))
+
+
+def test_options_that_change_the_sample_order_do_not_go_with_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "order.json"
+    file.write_text("{}")
+
+    result = CliRunner().invoke(app, ["order", str(file), "--amount", "5"])
+
+    assert result.exit_code == 2
+    assert "leave out amount" in result.output
+
+
+def test_a_schedule_s_story_is_one_document_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrink, "story_of", lambda seed: f"seed {seed}\n  [/one:key:")
+
+    as_json = CliRunner().invoke(app, ["chaos", "--schedule", "1", "--json"])
+
+    assert json.loads(as_json.stdout) == {"schedule": 1, "story": "seed 1\n  [/one:key:"}
+
+
+@pytest.mark.parametrize("mode", [["--schedule", "1"], ["--exhaustive"]])
+@pytest.mark.parametrize("other", [["--orders", "5"], ["--seed", "1"], ["--in-process"]])
+def test_what_throws_no_dice_takes_no_options_for_them(
+    monkeypatch: pytest.MonkeyPatch, mode: list[str], other: list[str]
+) -> None:
+    monkeypatch.setattr(shrink, "story_of", str)
+    monkeypatch.setattr(explorer, "explore_all", list)
+
+    result = CliRunner().invoke(app, ["chaos", *mode, *other])
+
+    assert result.exit_code == 2
+
+
+def test_chaos_is_one_schedule_or_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrink, "story_of", str)
+
+    assert CliRunner().invoke(app, ["chaos", "--schedule", "1", "--exhaustive"]).exit_code == 2
+
+
+PRINTING = """
+import sys
+from local import cli, show
+from local.progress import step
+
+def app(**_):
+    with step("Tell"):
+        show.executions([
+            {"arn": "run-\\u00fc", "status": "FAILED", "error": None, "path": ["Claim", "Charge"]}
+        ])
+    cli.document({"name": "\\u00fc\\u2192\\U0001f511"})
+
+cli.app = app
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_terminal_takes_what_is_printed(encoding: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", PRINTING],
+        cwd=PROJECT,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        encoding=encoding,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    readable, _, json_text = result.stdout.partition("{")
+    assert "Claim" in readable
+    assert json.loads("{" + json_text) == {"name": "\u00fc\u2192\U0001f511"}
