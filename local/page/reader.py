@@ -50,9 +50,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class _Round:
-    """What one round has read, applied to the index in one piece."""
+    """What one round has read, applied in one piece: a round that breaks leaves it all unread."""
 
     runs: list[Run] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
     all_records: list[Json] | None = None
     records: dict[str, Json | None] = field(default_factory=dict)
     charges: list[Json] = field(default_factory=list)
@@ -61,6 +62,7 @@ class _Round:
     read_as: dict[str, str] = field(default_factory=dict)
     messages: list[Json] | None = None
     requests: dict[str, list[Json]] = field(default_factory=dict)
+    requests_read: dict[str, Row] = field(default_factory=dict)  # what was known of the order then
     faults: list[Json] | None = None
     why_no_faults: str | None = None
 
@@ -90,7 +92,7 @@ class Reader:
         self._wanted_keys: set[str] = set()
         self._wanted_requests: dict[str, Row] = {}
         self._faults_wanted = False
-        self._requests_read: dict[str, Row] = {}  # what was known of the order then
+        self._requests_read: dict[str, Row] = {}
         self._read_as: dict[str, str] = {}  # arn -> its status when its history was read
         self._undescribed: dict[str, None] = {}
         self._last_charge: str | None = None
@@ -245,7 +247,7 @@ class Reader:
         arns = list(self._undescribed)[:DESCRIBED_IN_A_ROUND]
         for arn, description in zip(arns, pool.map(self._source.describe, arns), strict=True):
             run = known.get(arn) or self.index.run(arn)
-            del self._undescribed[arn]
+            found.described.append(arn)
             if run is None:
                 continue
             order = description.order
@@ -325,7 +327,7 @@ class Reader:
             answers = list(pool.map(self._source.requests_of, wanted))
         except CommandError:
             answers = []  # not every provider tells
-        self._requests_read |= wanted
+        found.requests_read = wanted
         found.requests = dict(zip(wanted, answers, strict=False))
 
     def _read_faults(self, found: _Round) -> None:
@@ -355,7 +357,10 @@ class Reader:
         with self.index.in_one_piece():
             for run in found.runs:
                 self.index.put_run(run)
+            for arn in found.described:
+                del self._undescribed[arn]
             self._read_as |= found.read_as
+            self._requests_read |= found.requests_read
             self._last_charge = found.last_charge or self._last_charge
             if found.all_records is not None:
                 self.index.put_all_records(found.all_records)

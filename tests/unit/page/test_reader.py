@@ -6,11 +6,18 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import BotoCoreError
 
 from local.books import Execution
 from local.errors import CommandError
 from local.page.index import Index, Row
-from local.page.reader import CHARGE_ROUNDS, KNOWN_IN_A_ROW, QUEUE_ROUNDS, Reader
+from local.page.reader import (
+    CHARGE_ROUNDS,
+    DESCRIBED_IN_A_ROUND,
+    KNOWN_IN_A_ROW,
+    QUEUE_ROUNDS,
+    Reader,
+)
 from tests.unit.page.fakes import START, Events, FakeStack, charge, message
 
 
@@ -226,6 +233,51 @@ def test_what_a_broken_round_had_read_is_read_again(bench: Bench) -> None:
 
     assert bench.row(key).verdict.word == "Charged once"
     assert [one["id"] for one in bench.row(key).charges] == ["ch_00000007"]
+
+
+@pytest.mark.parametrize("book", ["queue_depth", "requests_of"])
+def test_every_order_is_known_in_the_end_when_rounds_break(
+    monkeypatch: pytest.MonkeyPatch, book: str
+) -> None:
+    """The first round describes no more than so many; the others' orders come with the second."""
+    bench = Bench(orders=DESCRIBED_IN_A_ROUND + 30)
+
+    def refuse(*_: str) -> int:
+        raise BotoCoreError
+
+    bench.reader.refresh()
+    assert not bench.reader.complete
+    monkeypatch.setattr(bench.stack, book, refuse, raising=True)
+    bench.reader.look_at_requests(bench.keys[:1])
+    bench.reader.refresh()
+    assert (bench.reader.problem is not None, bench.reader.complete) == (True, False)
+
+    monkeypatch.undo()
+    bench.reader.refresh()
+
+    assert bench.reader.complete
+    assert [key for key in bench.keys if not bench.row(key).runs] == []
+
+
+def test_what_the_provider_saw_is_asked_again_after_a_broken_round(bench: Bench) -> None:
+    key = bench.keys[0]
+    bench.stack.seen[key] = [{"at": 1.0, "outcome": "made", "status": 201}]
+    bench.reader.refresh()
+    bench.reader.look_at_requests([key])
+    bench.reader.look_at_faults()
+
+    def refuse() -> list[dict[str, object]]:
+        raise BotoCoreError
+
+    bench.stack.faults = refuse  # type: ignore[method-assign]
+    bench.reader.refresh()
+    assert bench.reader.index.request_counts(key) == {}
+
+    del bench.stack.faults
+    assert bench.reader.look_at_requests([key])
+    bench.reader.refresh()
+
+    assert bench.reader.index.request_counts(key) == {"made": 1}
 
 
 def test_a_bug_is_a_notice_and_the_reading_goes_on(bench: Bench) -> None:
