@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from backstop.message import order_of
 from local import books, faults
 from local.provider_api import ProviderApi
 from local.stack import Stack
+from local.text import read_json
 
 Json = dict[str, Any]
 
@@ -157,7 +157,7 @@ def order_in(execution_input: str | Json) -> Json | None:
     """The order that an execution's input names, or None."""
     try:
         document = (
-            json.loads(execution_input) if isinstance(execution_input, str) else execution_input
+            read_json(execution_input) if isinstance(execution_input, str) else execution_input
         )
         return dict(order_of(document))
     except (KeyError, TypeError, ValueError):
