@@ -134,6 +134,20 @@ def _scanned(scanned: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {book}" for book, count in scanned.items())
 
 
+def verdict(document: Json) -> str:
+    """Whether the books agree, claiming no more than what was compared."""
+    if _is_wrong(document):
+        return "The books disagree."
+    uncompared = ("younger_than_grace", "settled_beyond_horizon", "beyond_horizon")
+    if any(document[name] for name in uncompared):
+        return "The books agree as far as they were compared."
+    return "The books agree."
+
+
+def _is_wrong(document: Json) -> bool:
+    return bool(document["findings"] or document["unreadable"])
+
+
 def show(document: Json) -> None:
     """The report for people: each finding with its words, then the kinds as a table."""
     repaired = {(item["kind"], item["idempotency_key"]) for item in document["repaired"]}
@@ -153,12 +167,9 @@ def show(document: Json) -> None:
         for kind, count in sorted(found.items()):
             table.add_row(kind, str(count), str(mended[kind] or "-"))
         output.print(table)
-    wrong = bool(found or document["unreadable"])
     young, old = document["younger_than_grace"], document["settled_beyond_horizon"]
-    verdict = "The books disagree." if wrong else "The books agree."
-    if (young or old or document["beyond_horizon"]) and not wrong:
-        verdict = "The books agree as far as they were compared."
-    output.print(line(Text(verdict, OPEN if wrong or young else GOOD), _compared(document)))
+    colour = OPEN if _is_wrong(document) or young else GOOD
+    output.print(line(Text(verdict(document), colour), _compared(document)))
     if young:
         output.print(
             f"Not judged yet: {young:,} younger than the grace time of "

@@ -138,8 +138,7 @@ class StackBench:
         for finding in report["findings"]:
             place = (finding.get("object") or {}).get("key") or finding["idempotency_key"]
             job.say(f"Found {finding['kind'].replace('_', ' ')}: {place}")
-        if not report["findings"]:
-            job.say("The books agree")
+        job.say(reconcile.verdict(report).removesuffix("."))
         if repair:
             count = len(report["repaired"])
             job.say(f"{count} {_many('order', count)} repaired")
