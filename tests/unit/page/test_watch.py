@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,33 @@ def test_a_poke_does_not_wait_for_the_pause_to_end(monkeypatch: pytest.MonkeyPat
             return watch.rounds
 
     assert asyncio.run(story()) == 2
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "rounds"),
+    [
+        # No answer waits for a round while the rounds come as they should,
+        (watching.LONGEST_SECONDS, 1),
+        # and none is older than a glance lasts.
+        (watching.GLANCE_SECONDS, 2),
+    ],
+)
+def test_an_answer_waits_for_a_round_when_what_is_known_is_old(
+    monkeypatch: pytest.MonkeyPatch, age_seconds: float, rounds: int
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def story() -> int:
+        nonlocal now
+        watch = a_watch()
+        async with running(watch):
+            await watch.fresh(PATIENCE_SECONDS)
+            now += age_seconds
+            await watch.fresh(PATIENCE_SECONDS)
+            return watch.rounds
+
+    assert asyncio.run(story()) == rounds
 
 
 @pytest.mark.parametrize("turns", range(8))
