@@ -11,6 +11,7 @@ from reconciler.settings import Settings
 from rich.console import Console
 from typer.testing import CliRunner
 
+from local import progress
 from local import reconcile as reconciling
 from local.cli import app
 from local.errors import CommandError
@@ -41,7 +42,7 @@ FINDING = {
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Console:
-    console = Console(record=True, width=200, file=io.StringIO())
+    console = progress.console(record=True, width=200, file=io.StringIO())
     monkeypatch.setattr(reconciling, "output", console)
     return console
 
@@ -63,6 +64,18 @@ def test_orders_that_are_too_old_are_not_said_to_agree(shown: Console, book: str
     assert "The books agree as far as they were compared." in text
     assert ("orders beyond the horizon: 4." in text) is (book == "beyond_horizon")
     assert ("provider: 4 settled before the horizon" in text) is (book == "settled_beyond_horizon")
+
+
+def test_a_finding_is_told_as_it_is(shown: Console) -> None:
+    place = {"bucket": "b", "key": "bar]:key:", "version_id": "v1"}
+    unreadable = {"idempotency_key": "[/", "object": None, "error": "x]\\"}
+    finding = FINDING | {"kind": "[/foo", "object": place, "detail": "[conceal"}
+
+    reconciling.show(REPORT | {"findings": [finding], "unreadable": [unreadable]})
+
+    text = shown.export_text()
+    assert "[/foo bar]:key:\n  [conceal" in text
+    assert "not readable [/: x]\\\n" in text
 
 
 def test_orders_that_are_too_young_are_not_said_to_agree(shown: Console) -> None:
