@@ -282,7 +282,8 @@ def faults_(
 
     target = chosen(on_aws)
     if clear:
-        faults.clear(target)
+        with step(f"Disarm {len(faults.armed(target))}"):
+            faults.clear(target)
     armed = faults.armed(target)
     document({"faults": armed}) if as_json else show.faults(armed)
 

@@ -265,9 +265,10 @@ def _victim(meant: object) -> str:
 def replay(report: Json) -> None:
     """What a replay started, what it deleted, and what it left and why."""
     for item in report["replayed"]:
-        output.print(line(coloured(item["status"]), item["idempotency_key"]))
+        output.print(line(coloured(item["status"]), item["idempotency_key"]), soft_wrap=True)
     for item in report["left"]:
-        output.print(line(Text("left", OPEN), f"{item['idempotency_key']}: {item['why']}"))
+        why = f"{item['idempotency_key']}: {item['why']}"
+        output.print(line(Text("left", OPEN), why), soft_wrap=True)
     output.print(f"Replayed: {len(report['replayed'])}. Messages deleted: {report['deleted']}.")
 
 
