@@ -30,7 +30,8 @@ _HEAD = """\
 Written by `make bench`; do not edit. Measured on a small machine against an emulator: compare the
 figures of one table with each other, not with AWS. What each benchmark does stands at the top of
 `local/bench/NAME.py`, and `.venv/bin/python -m local bench --help` tells how to run one of them.
-What a month on AWS costs is computed, not measured: [costs.md](costs.md).
+A ratio is charge-once's figure divided by the other handler's. What a month on AWS costs is
+computed, not measured: [costs.md](costs.md).
 
 """
 
