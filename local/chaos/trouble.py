@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import psutil
@@ -19,7 +19,9 @@ from local.emulator.faults import PATH
 from local.errors import CommandError
 from local.provider_api import ProviderApi
 from local.stack import Stack
+from local.waiting import wait_for
 
+_Answer = TypeVar("_Answer")
 Json = dict[str, Any]
 
 #: How often each call of the state machine suffers each kind of fault.
@@ -29,6 +31,8 @@ _STATES = (
     "QueueFailure",
 )  # fmt: skip
 _READ_FAILS = 0.05
+#: A killed process is replaced in a second.
+PATIENCE_SECONDS = 30
 
 #: What the proxy does to the calls that the functions make themselves; the rest passes.
 _PROXY_RULES: list[Json] = [
@@ -56,6 +60,7 @@ _PROVIDER: tuple[Json, ...] = (
     {"fault": "timeout_after_charge", "seconds": 4},
     {"fault": "timeout_before", "seconds": 4},
 )
+_OUTAGE: Json = {"fault": "unavailable", "times": 10_000}
 _BEFORE_MONEY = ("unavailable", "rate_limit", "timeout_before", "slow")
 
 
@@ -124,7 +129,7 @@ class Trouble:
     @contextlib.contextmanager
     def outage(self) -> Iterator[None]:
         """The provider answers nothing but 503 while this lasts."""
-        self._arm({"fault": "unavailable", "times": 10_000})
+        wait_for(self._is_out, PATIENCE_SECONDS)
         yield
         self._clear_provider()
 
@@ -166,17 +171,32 @@ class Trouble:
         if dice.random() < 0.1:  # it looks at each fault for every charge, also at used-up ones
             self._clear_provider()
 
+    def _is_out(self) -> bool:
+        """Whether the outage could be armed: the process that is asked for it may be killed."""
+        with contextlib.suppress(CommandError):
+            self._arm(_OUTAGE)
+            return True
+        with contextlib.suppress(CommandError), self._lock, ProviderApi.of(self._stack) as provider:
+            if any(fault["times"] == _OUTAGE["times"] for fault in provider.faults()):
+                self._count(_OUTAGE)  # it was, and only the answer was lost
+                return True
+        return False
+
     def _arm(self, fault: Json) -> None:
         with self._lock, ProviderApi.of(self._stack) as provider:
             provider.arm_fault(fault)
-            self.injected[_boundary(fault), fault["fault"]] += fault["times"]
+            self._count(fault)
+
+    def _count(self, fault: Json) -> None:
+        self.injected[_boundary(fault), fault["fault"]] += fault["times"]
 
     def _clear_provider(self) -> None:
         """Disarm the provider's faults; those that never struck were not injected."""
         with self._lock, ProviderApi.of(self._stack) as provider:
-            for fault in provider.faults():
+            left = _insist(provider.faults)
+            _insist(provider.clear_faults)
+            for fault in left:
                 self.injected[_boundary(fault), fault["fault"]] -= fault["remaining"]
-            provider.clear_faults()
 
     def _stop_an_execution(self, dice: random.Random) -> None:
         client = self._stack.client("stepfunctions")
@@ -205,6 +225,19 @@ class Trouble:
             method, f"{self._stack.endpoint}{PATH}", json=plan, timeout=30, trust_env=False
         )
         return dict(answer.raise_for_status().json())
+
+
+def _insist(ask: Callable[[], _Answer]) -> _Answer:
+    """What `ask` gives, although the process that it asks may be killed under it."""
+    answers: list[_Answer] = []
+
+    def is_answered() -> bool:
+        with contextlib.suppress(CommandError):
+            answers.append(ask())
+        return bool(answers)
+
+    wait_for(is_answered, PATIENCE_SECONDS)
+    return answers[0]
 
 
 def _functions_processes() -> list[psutil.Process]:
