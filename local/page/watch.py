@@ -51,11 +51,15 @@ class Watch:
             self.poke()
 
     async def fresh(self, patience_seconds: float) -> None:
-        """Like `glance`; when what is known is old, or nothing, also wait for the next round."""
+        """Like `glance`; when what is known is old, or nothing, also wait for a round.
+
+        One that began long ago and is not over yet is no better than what it will replace.
+        """
         self.glance()
-        if time.monotonic() - self._read_at > OLD_SECONDS:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience_seconds):
+        asked_at = time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_seconds):
+                while asked_at - self._read_at > OLD_SECONDS:
                     await self._round_over.wait()
 
     def poke(self) -> None:
@@ -76,8 +80,9 @@ class Watch:
                 await self._poked.wait()
             self._poked.clear()
             self.rounds += 1
+            began_at = time.monotonic()
             changed = await run_in_threadpool(self.reader.refresh)
-            self._read_at = time.monotonic()
+            self._read_at = began_at
             self._round_over.set()
             self._round_over = asyncio.Event()
             if changed:

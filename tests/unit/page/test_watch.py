@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -158,3 +160,35 @@ def test_the_end_is_not_missed_when_a_change_comes_with_it(turns: int) -> None:
         return task.cancelled()
 
     assert asyncio.run(story())
+
+
+def test_a_round_that_began_long_ago_does_not_count_as_fresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: now))
+    stack, index, goes_on = FakeStack(), Index(), threading.Event()
+    charges = stack.charges
+
+    def slow_charges(after: str | None = None) -> Iterator[dict[str, Any]]:
+        found = charges(after)
+        goes_on.wait(PATIENCE_SECONDS)
+        return found
+
+    stack.charges = slow_charges  # type: ignore[method-assign]
+
+    async def story() -> int:
+        nonlocal now
+        watch = Watch(Reader(stack, index))
+        async with running(watch):
+            watch.glance()
+            await until(lambda: stack.asked["charges"] == 1)
+            stack.settle(1)
+            now += 10 * watching.OLD_SECONDS
+            asking = asyncio.create_task(watch.fresh(PATIENCE_SECONDS))
+            await asyncio.sleep(0)
+            goes_on.set()
+            await asking
+            return index.page().total
+
+    assert asyncio.run(story()) == 1
