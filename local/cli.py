@@ -82,7 +82,7 @@ def main() -> None:
     # A polite end and a closed terminal count as Ctrl-C, so that all leave a clean state.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
+            signal.signal(ending, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # not every terminal knows every sign
@@ -99,6 +99,11 @@ def main() -> None:
         if not isinstance(error, (BotoCoreError, ClientError)):
             raise
         fail(str(error))
+
+
+def _interrupt(*_: object) -> NoReturn:
+    # Not by way of SIGINT, which a shell's background has ignored.
+    raise KeyboardInterrupt
 
 
 def fail(message: str) -> NoReturn:

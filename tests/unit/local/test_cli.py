@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +151,35 @@ def test_every_terminal_takes_what_is_printed(encoding: str) -> None:
     readable, _, json_text = result.stdout.partition("{")
     assert "Claim" in readable
     assert json.loads("{" + json_text) == {"name": "\u00fc\u2192\U0001f511"}
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+def test_a_polite_end_is_heard_also_in_the_background_of_a_script(ending: signal.Signals) -> None:
+    """Where `make local &` runs, Ctrl-C is ignored: it is meant for the foreground."""
+    serving = """
+import time
+from local import cli
+
+def app(**_):
+    print("serving", flush=True)
+    time.sleep(60)
+
+cli.app = app
+cli.main()
+"""
+    with subprocess.Popen(
+        ["bash", "-c", 'trap "" INT; exec "$@"', "-", sys.executable, "-c", serving],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=PROJECT,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "serving\n"
+        process.send_signal(ending)
+        try:
+            ended = process.wait(10)
+        finally:
+            process.kill()
+
+    assert ended != 0
