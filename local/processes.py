@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from local import ports
 from local.emulator.environment import credentials
 from local.errors import CommandError
 from local.locks import is_held
@@ -64,17 +64,13 @@ def clean_environment() -> dict[str, str]:
 
 
 def free_port(preferred: int) -> int:
-    """`preferred` when nothing listens there, else a free one that the system picks."""
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            # As servers do: a connection of the last run in TIME_WAIT does not make a port busy.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise CommandError("No free port on 127.0.0.1.")
+    """`preferred` when nothing listens there, else another free one. 0 prefers none."""
+    if preferred and ports.is_free(preferred):
+        return preferred
+    port = ports.any_free()
+    if port is None:
+        raise CommandError("No free port on 127.0.0.1.")
+    return port
 
 
 def start(name: str, arguments: list[str], environment: Mapping[str, str]) -> psutil.Process:

@@ -17,7 +17,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
-from local import scratch
+from local import ports, scratch
 from local.emulator import environment
 from local.waiting import wait_for
 
@@ -151,9 +151,10 @@ def _session() -> Any:
 
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    port = ports.any_free()
+    if port is None:
+        raise EmulatorError("no free port on 127.0.0.1")
+    return port
 
 
 def _is_taken(port: int) -> bool:

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from uuid import uuid4
 import boto3
 import httpx
 from provider.api import Api, Request
+
+from local import ports
 
 ROOT = Path(__file__).parents[3]
 API_KEY = "sk_test_conformance"
@@ -241,9 +242,7 @@ class Aws:
 @contextmanager
 def ministack() -> Iterator[Aws]:
     """MiniStack on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = ports.any_free()
     endpoint = f"http://127.0.0.1:{port}"
     environment = {
         "AWS_ENDPOINT_URL": endpoint,
