@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from local.paths import PROJECT
 
 
-def run(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """`python -m local ARGUMENTS`, with whatever exit status it has."""
+def run(
+    *arguments: str, timeout: float = 120, shell: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`python -m local ARGUMENTS`, with whatever exit status it has. `shell`: other variables."""
     return subprocess.run(
         [sys.executable, "-m", "local", *arguments],
         cwd=PROJECT,
+        env=shell,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -22,8 +26,8 @@ def run(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[st
     )
 
 
-def document(*arguments: str) -> Any:
+def document(*arguments: str, shell: Mapping[str, str] | None = None) -> Any:
     """The JSON document of a command that must succeed."""
-    result = run(*arguments, "--json")
+    result = run(*arguments, "--json", shell=shell)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from local import processes
 from local.paths import PROJECT, STATE_VARIABLE
+from tests.e2e.command import document
 
 pytestmark = pytest.mark.xdist_group("up-and-down")
 
@@ -33,25 +31,13 @@ def test_a_stack_leaves_nothing_behind_even_when_its_emulator_was_killed(
         STATE_VARIABLE: os.path.relpath(state, PROJECT),
     }
 
-    def local(*words: str) -> str:
-        result = subprocess.run(
-            [sys.executable, "-m", "local", *words],
-            cwd=PROJECT,
-            env=shell,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
     try:
-        local("up")
-        order = json.loads(local("order", "--json"))
+        document("up", shell=shell)
+        order = document("order", shell=shell)
         (emulator,) = [one for one in processes.running() if "local.emulator" in one.cmdline()]
         emulator.kill()
     finally:
-        local("down")
+        document("down", shell=shell)
 
     assert order["record"]["status"] == "done"
     assert list(temporary.iterdir()) == []

@@ -292,13 +292,15 @@ def a_service_invokes_the_alias_that_it_names(bench: Bench) -> Any:
 
 @difference("finish-invocations", aws="done", ministack="Runtime.HandlerError")
 def an_update_lets_invocations_finish(bench: Bench) -> Any:
-    url, _ = bench.queue()
+    (url, _), (updated, _) = bench.queue(), bench.queue()
     function = bench.function(
         "import urllib.request\n"
         f"body = 'Action=SendMessage&MessageBody=begun&QueueUrl={url}'.encode()\n"
         f"urllib.request.urlopen('{url}', body).close()\n"
-        "time.sleep(0.5)\n"
-        "return 'done'"
+        f"body = 'Action=ReceiveMessage&WaitTimeSeconds=9&QueueUrl={updated}'.encode()\n"
+        f"urllib.request.urlopen('{updated}', body).close()\n"
+        "return 'done'",
+        Timeout=20,
     )
     with ThreadPoolExecutor() as pool:
         result = pool.submit(bench.invoke, function)
@@ -307,6 +309,7 @@ def an_update_lets_invocations_finish(bench: Bench) -> Any:
         bench.client("lambda").update_function_code(
             FunctionName=function, ZipFile=package("return 'new'")
         )
+        bench.client("sqs").send_message(QueueUrl=updated, MessageBody="updated")
 
     return result.result() if isinstance(result.result(), str) else result.result()["errorType"]
 
@@ -444,13 +447,14 @@ def bad_names_and_inputs_start_nothing(bench: Bench) -> Any:
 )
 def a_stopped_execution_stays_stopped(bench: Bench) -> Any:
     retry = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 10, "MaxAttempts": 1}
-    arn = bench.start(bench.machine({"Invoke": invoke_state("nobody", Retry=[retry])}))
+    machine = bench.machine({"Invoke": invoke_state("nobody", Retry=[retry])})
+    arn = bench.start(machine)
     bench.wait_for_event(arn, "TaskFailed")
 
     bench.client("stepfunctions").stop_execution(executionArn=arn)
 
-    # Long enough for the retry, half a second away, to come and fail.
-    time.sleep(0.8)
+    # When the retry of a later run has come and failed, that of this one would have, too.
+    bench.finish(bench.start(machine))
     run = bench.finish(arn)
     return [run.status, run.types()[-1]]
 

@@ -212,11 +212,9 @@ def perform(interpreter: Any, action: str, parameters: Json) -> Json:
 
 def wait_for_the_first_event(interpreter: Any, execution_arn: str) -> None:
     """Moto cannot stop an execution whose thread has not begun."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        if interpreter.get_execution_history(executionArn=execution_arn)["events"]:
-            return
-        time.sleep(0.005)
+    from local.waiting import wait_for
+
+    wait_for(lambda: interpreter.get_execution_history(executionArn=execution_arn)["events"], 5)
 
 
 def in_its_hands(flags: argparse.Namespace) -> Any:

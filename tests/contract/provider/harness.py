@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import httpx
 from provider.api import Api, Request
 
 from local import ports
+from local.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 API_KEY = "sk_test_conformance"
@@ -90,11 +90,7 @@ def at_once(calls: int, threads: int, act: Callable[[int], Found]) -> list[Found
 
 def until(find: Callable[[], Found | None]) -> Found:
     """Wait until something is found."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := find()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {PATIENCE_SECONDS} s")
-        time.sleep(0.01)
+    found: Found = wait_for(find, PATIENCE_SECONDS)
     return found
 
 
