@@ -531,11 +531,11 @@ def page(
     on_aws: OnAws = None,
 ) -> None:
     """Serve the counting-house page on this machine until Ctrl-C."""
-    from local import processes
     from local.page.serve import serve
+    from local.ports import free_port
 
     target = chosen(on_aws)
-    chosen_port = processes.free_port(port)
+    chosen_port = free_port(port)
     output.print(f"http://127.0.0.1:{chosen_port}")
     serve(target, chosen_port, allow_writes=allow_writes)
 

@@ -19,6 +19,7 @@ from local import deploy, processes, scratch, stack
 from local.errors import CommandError
 from local.locks import exclusive
 from local.paths import state_folder
+from local.ports import free_port
 from local.progress import errors, step
 from local.step_functions_local import program as step_functions_local
 
@@ -153,8 +154,8 @@ def _start(
     if not shown:
         stack.save(complete)
         return complete
-    console_port = processes.free_port(CONSOLE_PORT)
-    page_port = processes.free_port(PAGE_PORT)
+    console_port = free_port(CONSOLE_PORT)
+    page_port = free_port(PAGE_PORT)
     complete = replace(
         complete,
         console_url=f"http://127.0.0.1:{console_port}",
@@ -189,7 +190,7 @@ def _introduce(deployed: stack.Stack) -> None:
 def _start_emulator(
     wait_scale: float, flags: Sequence[str], program: step_functions_local.Program | None
 ) -> str:
-    port = processes.free_port(EMULATOR_PORT)
+    port = free_port(EMULATOR_PORT)
     endpoint = f"http://127.0.0.1:{port}"
     if program:
         flags = [

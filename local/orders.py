@@ -229,7 +229,8 @@ def follow(
     """
     require_object_key(key)  # or faults would be armed for an object that never comes
     faults.arm(stack, armed or [], key)
-    # Before the object is there, since repeats shall come while S3's own delivery is under way.
+    # Before the object is there, since repeats shall come while S3's own delivery is under way:
+    # the question takes its time, and so does the making of a client.
     is_order = starts_an_execution(
         stack, object_created(bucket=stack.bucket, key=key, version_id="any", etag="any")
     )

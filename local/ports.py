@@ -5,10 +5,23 @@ from __future__ import annotations
 import random
 import socket
 
+from local.errors import CommandError
+
 #: Below those that systems give to outgoing connections: one of them may be taken by such a
 #: connection before a server has started to listen there.
 _OURS = range(20_000, 32_768)
 _TRIES = 100
+
+
+def free_port(preferred: int = 0) -> int:
+    """`preferred` when nothing listens there, else another free one; 0 prefers none.
+
+    Raises CommandError when there is none.
+    """
+    for port in [preferred, *random.sample(_OURS, _TRIES)]:
+        if port and is_free(port):
+            return port
+    raise CommandError("No free port on 127.0.0.1.")
 
 
 def is_free(port: int) -> bool:
@@ -21,8 +34,3 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def any_free() -> int | None:
-    """A free port, or None where there is none."""
-    return next(filter(is_free, random.sample(_OURS, _TRIES)), None)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 
-from local import ports
 from local.emulator.environment import credentials
 from local.errors import CommandError
 from local.locks import is_held
@@ -61,16 +60,6 @@ def clean_environment() -> dict[str, str]:
             RUN_VARIABLE: str(state_folder()),
         }
     )
-
-
-def free_port(preferred: int) -> int:
-    """`preferred` when nothing listens there, else another free one. 0 prefers none."""
-    if preferred and ports.is_free(preferred):
-        return preferred
-    port = ports.any_free()
-    if port is None:
-        raise CommandError("No free port on 127.0.0.1.")
-    return port
 
 
 def start(name: str, arguments: list[str], environment: Mapping[str, str]) -> psutil.Process:

@@ -238,7 +238,7 @@ def _start(stack: Stack, key: str, order: Json, owner: str | None, message_id: s
         except ClientError as error:
             if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
-        arn = stack.state_machine_arn.replace(":stateMachine:", ":execution:") + f":{name}"
+        arn = stack.execution_arn(name)
         if is_running(stack, arn):
             return arn
         work.append(arn)

@@ -7,8 +7,6 @@ its charge, so that findings are made too.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,10 +27,9 @@ from reconciler.books import (
     Run,
     Settlement,
 )
-from rich.text import Text
 
-from local.bench.machine import description, peak_rss_mb
-from local.progress import output, step
+from local.bench.machine import description, peak_rss_mb, print_figures
+from local.progress import step
 
 PAGE = 1000
 #: Which of every 10,000 orders have lost their record, and their charge.
@@ -189,8 +186,4 @@ def command(
     """Compare synthetic books of that many objects, records and charges."""
     with step(f"Reconcile {objects:,} objects, records and charges"):
         figures = measure(objects)
-    if as_json:
-        sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    else:
-        for name, value in figures.items():
-            output.print(Text(name, "dim"), str(value))
+    print_figures(figures, as_json=as_json)

@@ -273,6 +273,7 @@ class Scripts:
             table=stack.table,
             failure_queue_url=stack.failure_queue_url,
             state_machine_arn=stack.state_machine_arn,
+            execution_arn=stack.execution_arn,
             endpoint="in-process",
         )
 

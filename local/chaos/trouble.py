@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local import processes
 from local.emulator.faults import PATH
 from local.errors import CommandError
+from local.ports import free_port
 from local.provider_api import ProviderApi
 from local.stack import Stack
 from local.waiting import wait_for
@@ -68,7 +69,7 @@ class Proxy:
     """microburst between the functions and the emulator. `port` is taken before it starts."""
 
     def __init__(self) -> None:
-        self.port = processes.free_port(0)
+        self.port = free_port()
         self._control = f"http://127.0.0.1:{self.port}/_microburst"
 
     @property

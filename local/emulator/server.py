@@ -17,8 +17,9 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
-from local import ports, scratch
+from local import scratch
 from local.emulator import environment
+from local.ports import free_port
 from local.waiting import wait_for
 
 START_SECONDS = 30.0
@@ -147,14 +148,6 @@ def _session() -> Any:
         "credentials_file": (None, None, os.devnull, None),
     }
     return boto3.Session(botocore_session=botocore.session.Session(session_vars=ignored))
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    port = ports.any_free()
-    if port is None:
-        raise EmulatorError("no free port on 127.0.0.1")
-    return port
 
 
 def _is_taken(port: int) -> bool:

@@ -21,6 +21,7 @@ from local import processes, stack
 from local.emulator.environment import ACCOUNT_ID
 from local.errors import CommandError
 from local.paths import state_folder
+from local.ports import free_port
 
 NAME = "step-functions-local"
 JAR_VARIABLE = "STEP_FUNCTIONS_LOCAL_JAR"
@@ -166,7 +167,7 @@ def find(shell: Mapping[str, str] = os.environ) -> Program:
     return Container(
         docker=docker,
         is_desktop=is_desktop,
-        port=processes.free_port(PORT) if is_desktop else PORT,
+        port=free_port(PORT) if is_desktop else PORT,
         mocks=Path(mocks).resolve() if mocks else None,
     )
 

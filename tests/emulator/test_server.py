@@ -13,8 +13,9 @@ import pytest
 
 from local.emulator import environment
 from local.emulator.__main__ import main
-from local.emulator.server import EmulatorError, Server, free_port
+from local.emulator.server import EmulatorError, Server
 from local.paths import PROJECT, STATE_VARIABLE
+from local.ports import free_port
 from local.waiting import wait_for
 from tests.emulator.bench import WAIT_SECONDS, Bench
 
@@ -111,7 +112,8 @@ def test_an_emulator_leaves_when_whoever_started_it_is_killed(
 
 
 def test_a_burst_of_invocations_waits_for_few_environments(mended: Bench) -> None:
-    # On the shared emulator, since only the number of this function's processes counts.
+    # On the shared emulator, since only the number of this function's processes counts. The
+    # function takes a little while, or one environment would do for all of them.
     function = mended.function("time.sleep(0.02)\nreturn os.getpid()", Timeout=30)
 
     with ThreadPoolExecutor(40) as pool:

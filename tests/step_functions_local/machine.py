@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
-from local.emulator.server import free_port
 from local.paths import PROJECT, STATE_VARIABLE
+from local.ports import free_port
 from local.stack import Stack
 from local.step_functions_local.program import JAR_VARIABLE, answers
 from local.waiting import wait_for

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local import lifecycle, processes
+from local import lifecycle
 from local.errors import CommandError
+from local.ports import free_port
 from local.stack import Stack
 
 pytestmark = pytest.mark.xdist_group("sfn-local")
@@ -45,7 +46,7 @@ def test_a_definition_that_the_engine_refuses_shows_when_the_stack_starts() -> N
 
 
 def test_an_engine_that_does_not_answer_is_seen() -> None:
-    url = f"http://127.0.0.1:{processes.free_port(0)}"
+    url = f"http://127.0.0.1:{free_port()}"
     without = Stack("charge-once", "us-east-1", "http://127.0.0.1:1", OUTPUTS, engine_url=url)
 
     assert not lifecycle._has_its_engine(without)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from local.emulator.server import free_port
 from local.errors import CommandError
 from local.paths import PROJECT, STATE_VARIABLE
+from local.ports import free_port
 from local.step_functions_local import program
 from local.step_functions_local.program import Container, Jar
 from tests.step_functions_local import stand_in, stand_in_docker

@@ -19,7 +19,7 @@ import boto3
 import httpx
 from provider.api import Api, Request
 
-from local import ports
+from local.ports import free_port
 from local.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
@@ -238,7 +238,7 @@ class Aws:
 @contextmanager
 def ministack() -> Iterator[Aws]:
     """MiniStack on a free port."""
-    port = ports.any_free()
+    port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     environment = {
         "AWS_ENDPOINT_URL": endpoint,
